@@ -25,10 +25,9 @@ type Elector struct {
 
 var _ gocron.Elector = (*Elector)(nil)
 
-// NewElector returns an Elector that campaigns under key, like election.New. It sends no
-// request. The Elector cannot lead before Run is called. While this process leads,
-// observers of the election see value, such as the process's address. Use "" in layouts
-// whose records have no data.
+// NewElector returns an Elector that campaigns under key, like election.New. It sends no request.
+// The Elector cannot lead before Run is called. While this process leads, observers see value, such
+// as its address. Use "" in layouts whose records have no data.
 func NewElector(locks *leasehold.Client, key, value string) (*Elector, error) {
 	e, err := election.New(locks, key)
 	if err != nil {
@@ -37,11 +36,11 @@ func NewElector(locks *leasehold.Client, key, value string) (*Elector, error) {
 	return &Elector{election: e, value: value}, nil
 }
 
-// Run campaigns and leads, term after term, until ctx ends. It then resigns and returns
-// context.Cause(ctx). If election.Election.Lead fails, Run returns that error. Shut the
-// scheduler down before ctx ends. If ctx ends first, jobs that still run continue after
-// another process has become the leader. They also continue if another client asks this
-// process to step down (election.Election.StepDown): Run resigns at once, and campaigns again.
+// Run campaigns and leads, term after term, until ctx ends. It then resigns and returns an error
+// that matches context.Cause(ctx). If election.Election.Lead fails, Run returns that error. Shut
+// the scheduler down before ctx ends. If ctx ends first, jobs that still run continue after another
+// process has become the leader. They also continue if another client asks this process to step
+// down (election.Election.StepDown): Run resigns at once, and campaigns again.
 func (e *Elector) Run(ctx context.Context) error {
 	return e.election.Lead(ctx, e.value, func(ctx context.Context, term *leasehold.Lock) error {
 		e.term.Store(term)

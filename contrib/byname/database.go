@@ -13,9 +13,9 @@ type Database struct {
 	name  string
 }
 
-// ForDatabase returns the lock with the given name. Choose the database's name as the name of the
-// lock. Pass the lock to goose.WithLocker or goose.WithSessionLocker. It is the same lock for both
-// of these options of goose, so processes that use different options exclude each other, too.
+// ForDatabase returns the lock with the given name: choose the database's name. Pass the lock to
+// goose.WithLocker or goose.WithSessionLocker. Both options use the same lock, so processes that
+// use different options exclude each other, too.
 func (l *Locker) ForDatabase(name string) *Database { return &Database{l, name} }
 
 // Lock calls Locker.Lock with the lock's name.

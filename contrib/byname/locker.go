@@ -44,9 +44,9 @@ type section struct {
 	left chan struct{} // closed by Unlock
 }
 
-// New returns a Locker whose keys are prefix plus the lock's name. It sends no request. Two Lockers
-// with the same table and prefix use the same locks, in one process or in several. If the table has
-// a sort key, set the field SortValue of the client's layout.
+// New returns a Locker whose keys are prefix plus the lock's name. It sends no request. Lockers
+// with the same table and prefix share locks, in one process or several. If the table has a sort
+// key, set the field SortValue of the client's layout.
 func New(locks *leasehold.Client, prefix string) (*Locker, error) {
 	if locks == nil {
 		return nil, errors.New("byname: the client is nil: pass what leasehold.New returned")
@@ -94,10 +94,9 @@ func (l *Locker) Lock(ctx context.Context, name string) error {
 	}
 }
 
-// TryLock is like Lock, but does not wait for a live holder. It returns false and no error if this
-// or another process holds the lock. If the holder appears dead, TryLock observes it for the length
-// of its lease. If the holder does not renew in that time, TryLock takes the lock over, as with
-// leasehold.NoWait.
+// TryLock is like Lock, but returns false and no error if a live process, this or another, holds
+// the lock. As with leasehold.NoWait, it observes a holder that appears dead for one lease, and
+// takes over if the holder does not renew.
 func (l *Locker) TryLock(ctx context.Context, name string) (bool, error) {
 	if s := l.section(name); s != nil && !s.isClosed() {
 		return false, nil
@@ -148,10 +147,9 @@ func (l *Locker) Unlock(ctx context.Context, name string) error {
 	return s.lock.Release(ctx)
 }
 
-// RenewLockLease renews the lock now. It returns leasehold.ErrLost if the lock is no longer held.
-// It ignores the duration. certmagic passes a duration that covers a whole attempt to obtain a
-// certificate. A shorter lease is enough, because the client renews the lock in the background.
-// After the holder has died, a short lease blocks the name for less time.
+// RenewLockLease renews the lock now, or returns leasehold.ErrLost if it was lost. It ignores the
+// duration, with which certmagic covers a whole attempt to obtain a certificate. The client renews
+// a shorter lease in the background, so a dead holder blocks the name for less time.
 func (l *Locker) RenewLockLease(ctx context.Context, name string, _ time.Duration) error {
 	s := l.section(name)
 	if s == nil {

@@ -123,7 +123,7 @@ func (g *Group) isOnce() bool { return g.locks[0].h.Once }
 // releases the keys that it has acquired before it returns, within Config.ReleaseGrace.
 //
 // Without Reentrant, it returns ErrDeadlock if ctx belongs to a lock of one of keys. Without
-// NoWait, it also does if ctx belongs to a Group with a key that sorts above one of keys: acquire
+// NoWait, it also does if ctx belongs to a Group with a key that sorts above one of keys. Acquire
 // all keys in one call.
 func (c *Client) AcquireAll(ctx context.Context, keys []Key, opts ...AcquireOption) (*Group, error) {
 	wants, err := c.newRequests(ctx, keys, opts)

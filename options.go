@@ -80,10 +80,9 @@ func NoWaitEvenIfDead() AcquireOption {
 	return acquireFunc(func(r *request) { r.NoWait, r.EvenIfDead = true, true })
 }
 
-// Reentrant shares the grant if ctx belongs to a lock of the same key, instead of returning
-// ErrDeadlock. The Lock returned is another handle on the grant; the last handle releases the
-// grant. Nothing is sent, so a lease, release policy, data or attributes that differ from the
-// grant's are an error.
+// Reentrant shares the grant if ctx belongs to a lock of the key, instead of returning ErrDeadlock.
+// The call returns another handle on the grant; the last handle releases it. Nothing is sent, so a
+// different lease, release policy, data or attributes are an error.
 func Reentrant() AcquireOption { return acquireFunc(func(r *request) { r.reentrant = true }) }
 
 // WithInitialData stores b as the record's data if the record has no data.

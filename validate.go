@@ -192,7 +192,7 @@ func (c *Client) checkChanges(op string, key Key, ch protocol.Changes) error {
 	return nil
 }
 
-// recordOverhead returns the largest size in bytes of a record of this client, without the key and
+// recordOverhead returns the largest size in bytes of this client's records, without the key and
 // the caller's data and attributes. It counts owner, ids, numbers and done mark. In the native
 // layout it also counts a full queue and the fields "handed" and "noQueueUntil".
 func (c *Client) recordOverhead() int {

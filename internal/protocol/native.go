@@ -40,9 +40,9 @@ type Native interface {
 	// index is still w.Index.
 	Leave(k Key, w QueueEntry) *Write
 
-	// HandToHead returns the write of a HandOver to the head of the queue, which also removes the
-	// head's entry. Grant g has the head's owner and grant id, but a new version, as no version may
-	// appear twice. If the network repeats the join, two hand-overs may have one grant id.
+	// HandToHead returns the write of a HandOver to the queue's head, which also removes its entry.
+	// Grant g has the head's owner and grant id, but a new version, as no version may appear twice.
+	// If the join is repeated, two hand-overs may share a grant id.
 	HandToHead(h Hold, g Grant) *Write
 
 	// Ask returns the write that asks the holder of h to step down. Its condition is that the grant of

@@ -119,8 +119,8 @@ func (p native) Leave(k protocol.Key, at protocol.QueueEntry) *protocol.Write {
 }
 
 // HandToHead returns the write that hands the key from the holder of h to the queue's head. It
-// removes the head's entry and marks the hand-over. It stores no lease end: the head counts its
-// lease from its last read, so an end from g.Now could be too early.
+// removes the head's entry and marks the hand-over. It stores no lease end: one from g.Now could be
+// too early, as the head's lease begins at its last read.
 func (p native) HandToHead(h protocol.Hold, g protocol.Grant) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(g.Key))
 	byAnother := p.record

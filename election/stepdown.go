@@ -26,8 +26,8 @@ var (
 
 // StepDown asks the leader to resign, and returns nil once that leader no longer leads. The leader
 // reads the request at its next renewal, ends its work, and then resigns. StepDown waits until the
-// leader has resigned or ctx ends. A leader does not resign if it uses neither Lead nor OnStepDown,
-// if its leasehold version has no StepDown, or if its function does not return. To end the term of
+// leader has resigned or ctx ends. A leader never resigns if it uses neither Lead nor OnStepDown,
+// if its version of leasehold has no StepDown, or its function does not return. To end the term of
 // such a leader immediately, use leasehold.Client.Break.
 //
 // The request concerns one term: a late request does not affect a later leader, and asking

@@ -2,10 +2,9 @@ package layout
 
 import "time"
 
-// PythonDynamoDBLock is the layout of python_dynamodb_lock 0.9 and its forks. Processes of
-// these libraries may share the table. A release deletes the record, and with it leasehold's
-// token and the caller's attributes. If the record were kept, a Python client would wait
-// until the lease in it expires.
+// PythonDynamoDBLock is the layout of python_dynamodb_lock 0.9 and its forks. Processes of these
+// libraries may share the table. A release deletes the record, and with it leasehold's token and
+// the caller's attributes. A kept record would make Python clients wait until its lease expires.
 type PythonDynamoDBLock struct {
 	PartitionKey string // attribute name; default "lock_key"
 	SortKey      string // attribute name; default "sort_key"

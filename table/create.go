@@ -22,10 +22,9 @@ import (
 // createTimeout is the maximum wait for a new table. DynamoDB usually takes a few seconds.
 const createTimeout = 5 * time.Minute
 
-// Create creates the table, waits until it is active and turns on TTL. If the table exists,
-// Create changes only its TTL, and only if TTL is off. If the table does not fit the spec,
-// Create returns an error that lists the fatal problems (see Check). Several callers may create
-// the same table at the same time.
+// Create creates the table, waits until it is active and turns on TTL. If the table exists, Create
+// only turns TTL on, if it is off. If the table does not fit the spec, the error lists the fatal
+// problems (see Check). Concurrent calls for one table are allowed.
 func Create(ctx context.Context, db DB, spec Spec) error {
 	want, err := spec.complete()
 	if err != nil {

@@ -62,9 +62,9 @@ type Env struct {
 	ended bool
 }
 
-// New returns a new Env with a lock table named "locks". When the test ends, the Env closes all
-// clients. If a client of the code under test still holds a lock then, and is not disconnected,
-// the test fails. Locks that Hold and Steal have returned need not be released.
+// New returns an Env with a lock table named "locks". When the test ends, the Env closes all
+// clients. The test fails if a connected client of the code under test still holds a lock. Locks
+// from Hold and Steal need not be released.
 func New(t testing.TB) *Env {
 	t.Helper()
 	e := &Env{t: t, engine: localdynamo.New(), began: time.Now(), log: &output{w: t.Output()}}
@@ -74,9 +74,9 @@ func New(t testing.TB) *Env {
 	return e
 }
 
-// DB returns an SDK client for the tables of the code under test. Disconnect does not affect
-// this client, so a test can always read the tables. If the test passes the client to
-// leasehold.New, the Env does not check or close the resulting lock client.
+// DB returns an SDK client for the tables of the code under test. Disconnect does not affect it, so
+// a test can always read the tables. If the test passes the client to leasehold.New, the Env does
+// not check or close the resulting lock client.
 func (e *Env) DB() *dynamodb.Client { return e.db }
 
 // Client returns a lock client that behaves like a separate process. It sets cfg.Table to the

@@ -11,10 +11,9 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Hold creates another process, which acquires key, and returns the lock. The process renews the
-// lock until the test releases the lock, or until the test ends. With leasehold.WithoutRenewal,
-// the process behaves as if it had died: the lease expires. If key is already held, the test
-// fails. To take over a held key, use Steal.
+// Hold creates another process, which acquires key, and returns the lock. The process renews it
+// until the test releases it or ends. With leasehold.WithoutRenewal, the process behaves as if it
+// had died: the lease expires. If key is held, the test fails: use Steal instead.
 func (e *Env) Hold(key string, opts ...leasehold.AcquireOption) *leasehold.Lock {
 	e.t.Helper()
 	p := e.newOther("holder")

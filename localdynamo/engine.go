@@ -75,10 +75,9 @@ func (e *Engine) Close() error {
 
 var errClosed = errors.New("localdynamo: the engine is closed")
 
-// Client returns an SDK client whose requests the engine answers. The client has the Region
-// "local" and placeholder credentials. It opens no socket, and starts no goroutine that
-// outlives a call, so it works in testing/synctest. It retries failed requests like every SDK
-// client, unless optFns sets other retries.
+// Client returns an SDK client whose requests the engine answers, with Region "local" and
+// placeholder credentials. It opens no socket, and starts no goroutine that outlives a call, so it
+// works in testing/synctest. It retries like every SDK client, unless optFns sets other retries.
 func (e *Engine) Client(optFns ...func(*dynamodb.Options)) *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{
 		Region:             "local",

@@ -100,9 +100,9 @@ func (t *table) sweep(tx Tx, now time.Time) error {
 	return nil
 }
 
-// sweepItem removes the item with the given Store key if the item counts as deleted by TTL at the
-// given time. The expiry entry may be that of an earlier item. For a deleted item load returns nil,
-// so a write that replaces it leaves its entry.
+// sweepItem removes the item with the given Store key if it counts as deleted by TTL at the given
+// time. The expiry entry may be an earlier item's. For a deleted item load returns nil, so a write
+// that replaces it leaves its entry.
 func (t *table) sweepItem(tx Tx, key []byte, now time.Time) error {
 	stored := tx.Get(key)
 	if stored == nil {

@@ -80,7 +80,7 @@ type Config struct {
 	// DeleteOnRelease deletes the record on release. By default the record is kept and marked
 	// released, if the layout can: its data stays, and tokens continue to grow. With Once or Every
 	// the record is always kept, because it contains the mark that the work is done. A later lock
-	// of the key without Once or Every deletes record and mark on release.
+	// of the key without Once or Every deletes the record and the mark on release.
 	DeleteOnRelease bool
 
 	// Retention is how long a released record is kept before DynamoDB's TTL may delete it.

@@ -124,7 +124,7 @@ func (g *Group) isOnce() bool { return g.locks[0].h.Once }
 //
 // Without Reentrant, it returns ErrDeadlock if ctx belongs to a lock of one of keys. Without
 // NoWait, it also does if ctx belongs to a Group with a key that sorts above one of keys. Acquire
-// all keys in one call.
+// the Group's keys in the same call.
 func (c *Client) AcquireAll(ctx context.Context, keys []Key, opts ...AcquireOption) (*Group, error) {
 	wants, err := c.newRequests(ctx, keys, opts)
 	if err != nil {

@@ -214,8 +214,8 @@ func (l *Lock) Guards() []types.TransactWriteItem { return l.group().Guards() }
 // Guards returns checks for a transaction of your own: a ConditionCheck for each lock, in the order
 // of Locks. Under Config.SharedLease, a last check is for the shared lease. Use all: together they
 // succeed only while all grants are current. They stay valid across renewals. A transaction may
-// contain an item only once. Put locks that share a lease in one Group: its Guards check the shared
-// lease only once.
+// contain an item only once. So put locks that share a lease in one Group: its Guards check the
+// shared lease only once.
 //
 // Pass the transaction's error to GuardError. Tables that are strongly consistent across
 // Regions refuse transactions.

@@ -148,8 +148,8 @@ func (l *Locker) Unlock(ctx context.Context, name string) error {
 }
 
 // RenewLockLease renews the lock now, or returns leasehold.ErrLost if it was lost. It ignores the
-// duration, with which certmagic covers a whole attempt to obtain a certificate. The client renews
-// a shorter lease in the background, so a dead holder blocks the name for less time.
+// duration: certmagic's covers a whole attempt to obtain a certificate. The client renews a shorter
+// lease in the background, so a dead holder blocks the name for less time.
 func (l *Locker) RenewLockLease(ctx context.Context, name string, _ time.Duration) error {
 	s := l.section(name)
 	if s == nil {

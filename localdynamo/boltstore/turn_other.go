@@ -24,7 +24,7 @@ const (
 // for that lock in the kernel's queue.
 type place struct{}
 
-// inTurn calls open, in which bbolt locks the file. While another process keeps it locked, inTurn
+// inTurn calls open, where bbolt locks the file. While another process keeps it locked, inTurn
 // repeats the call until open succeeds or ctx is done. The wait of bbolt is not used: it polls only
 // every 50 ms and has no context.
 func (s *store) inTurn(ctx context.Context, open func(*os.File) error) error {

@@ -30,9 +30,9 @@ func (c *Holds) Close(ctx context.Context) error {
 	defer c.EndClose()
 	limit, cancel := c.AtLeastGrace(ctx, ctx)
 	defer cancel()
-	held := c.byTrust() // called before failedToFree: if the release of a lock fails between the two calls, the lock is in held
-	locks := slices.Concat(c.failedToFree(), held)
 	cl := &closer{c: c, limit: limit, slots: make(ctxmutex.Mutex, c.Renewals)}
+	held := c.byTrust() // called before failedBesides: if the release of a lock fails between the two calls, the lock is in held
+	locks := slices.Concat(cl.failedBesides(held), held)
 	cl.freeAll(locks)
 	c.WaitIdle(limit)
 	// The release of another call may have failed since Close has begun: no timer repeats it now.

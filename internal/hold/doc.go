@@ -65,32 +65,32 @@
 //
 //   - guard.go and session.go: a commit also checks the session's row, so commits take turns
 //   - sessionbroken.go: a break leaves a notice in the row
-//   - sessionindoubt.go: keys of abandoned attempts are checked while the session is renewed
+//   - abandonedgrants.go: keys of abandoned attempts are checked while the session is renewed
 //   - sessionend.go: one write ends the session and frees all its locks
 //
 // # Files
 //
 // Each file mostly calls functions in the files below it:
 //
-//	detach.go          Detach and Resume, which pass a grant to another process
-//	close.go           Close of a client, which releases all its locks
-//	sessionend.go      the end of a session, which frees all locks under it
-//	handover.go        a release that grants the key to a goroutine or to the record's queue
-//	commit.go          Commit, and CommitAndRelease
-//	transaction.go     the transaction of a commit, and the guards of its locks
-//	guard.go           what a rejected guard shows about its lock
-//	session.go         the lease that all locks of a client share
-//	sessionindoubt.go  abandoned grant attempts under a session
-//	renew.go           Renew, and what a renewal learns from the record
-//	freeing.go         the attempts to free one key, over all calls that release its lock
-//	release.go         one call that releases a lock
-//	group.go           the locks of one call
-//	sessionbroken.go   the notices of breaks in the row of a session
-//	lostrelease.go     whether a release whose reply was lost was applied
-//	handle.go          the handles of one grant, and the contexts that are cancelled when it ends
-//	lock.go            Lock: one grant of one key, from beginning to end
-//	client.go          Holds: all locks of a client
-//	row.go             the record of a lock or of a session, as its holder sees it
+//	detach.go           Detach and Resume, which pass a grant to another process
+//	close.go            Close of a client, which releases all its locks
+//	sessionend.go       the end of a session, which frees all locks under it
+//	handover.go         a release that grants the key to a goroutine or to the record's queue
+//	commit.go           Commit, and CommitAndRelease
+//	transaction.go      the transaction of a commit, and the guards of its locks
+//	guard.go            what a rejected guard shows about its lock
+//	session.go          the lease that all locks of a client share
+//	abandonedgrants.go  abandoned grant attempts under a session
+//	renew.go            Renew, and what a renewal learns from the record
+//	freeing.go          the attempts to free one key, over all calls that release its lock
+//	release.go          one call that releases a lock
+//	group.go            the locks of one call
+//	sessionbroken.go    the notices of breaks in the row of a session
+//	lostrelease.go      whether a release whose reply was lost was applied
+//	handle.go           the handles of one grant, and the contexts that are cancelled when it ends
+//	lock.go             Lock: one grant of one key, from beginning to end
+//	client.go           Holds: all locks of a client
+//	row.go              the record of a lock or of a session, as its holder sees it
 //
 // # What the package does not know
 //

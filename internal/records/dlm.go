@@ -49,7 +49,7 @@ func (p dlm) grantable(w *protocol.Write, g protocol.Grant) []string {
 }
 
 func (p dlm) setGrant(w *protocol.Write, g protocol.Grant) {
-	setGrant(w, g)
+	setIDAndToken(w, g)
 	p.setLease(w, g.Version, g.Lease, g.Now)
 }
 

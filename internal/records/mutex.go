@@ -66,7 +66,7 @@ func (p mutex) grantable(w *protocol.Write, g protocol.Grant) []string {
 }
 
 func (p mutex) setGrant(w *protocol.Write, g protocol.Grant) {
-	setGrant(w, g)
+	setIDAndToken(w, g)
 	p.setLease(w, g.Owner, g.Version, g.Lease, g.Now)
 }
 

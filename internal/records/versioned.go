@@ -110,7 +110,7 @@ func (p versioned) grantable(w *protocol.Write, g protocol.Grant) []string {
 func (p versioned) setGrant(w *protocol.Write, g protocol.Grant) {
 	w.Set(p.owner, text(g.Owner))
 	w.Set(attrGrantedAt, number(g.Now.UnixMilli()))
-	setGrant(w, g)
+	setIDAndToken(w, g)
 	if p.kind != "" {
 		w.Set(attrKind, text(p.kind))
 	}

@@ -175,19 +175,19 @@ type CommitError struct {
 }
 
 func (e *CommitError) Error() string {
-	text := fmt.Sprintf("leasehold: commit under %v%s: nothing was written:", e.Key, inTable(e.Table))
+	var failed []string
 	for i, r := range e.Reasons {
 		code := aws.ToString(r.Code)
 		if code == "" || code == "None" {
 			continue
 		}
-		text += fmt.Sprintf(" write %d: %s", i, visible.Word(code))
+		text := fmt.Sprintf("write %d: %s", i, visible.Word(code))
 		if r.Message != nil {
 			text += fmt.Sprintf(" (%s)", visible.Message(*r.Message))
 		}
-		text += ";"
+		failed = append(failed, text)
 	}
-	return strings.TrimSuffix(text, ";")
+	return fmt.Sprintf("leasehold: commit under %v%s: nothing was written: %s", e.Key, inTable(e.Table), strings.Join(failed, "; "))
 }
 
 func (e *CommitError) Unwrap() error { return e.Err }

@@ -114,13 +114,13 @@ func TestCommitWithFailedWriteLeavesLockHeld(t *testing.T) {
 		_, wire, lock := w.Work().Holding(lab.Config())
 		lab.OK(t, lock.Commit(t.Context(), lab.Writes(lab.Note("b", "x"))))
 		wire.Sent()
-		err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"), lab.NoteIf("b", "2")))
+		err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"), lab.NoteIf("b", "2"), lab.NoteIf("c", "3")))
 		var failed *leasehold.CommitError
-		if !errors.As(err, &failed) || len(failed.Reasons) != 2 || aws.ToString(failed.Reasons[0].Code) != "None" ||
+		if !errors.As(err, &failed) || len(failed.Reasons) != 3 || aws.ToString(failed.Reasons[0].Code) != "None" ||
 			aws.ToString(failed.Reasons[1].Code) != "ConditionalCheckFailed" || len(lab.Log(failed.Reasons[1].Item)) != 1 {
 			t.Fatalf("commit: %#v", err)
 		}
-		if !strings.Contains(err.Error(), "write 1: ConditionalCheckFailed") {
+		if text := err.Error(); !strings.Contains(text, " write 1: ConditionalCheckFailed (") || !strings.Contains(text, "); write 2: ConditionalCheckFailed (") || strings.HasSuffix(text, ";") {
 			t.Errorf("message %q", err)
 		}
 		if errors.Is(err, leasehold.ErrLost) || errors.Is(err, leasehold.ErrUnknownOutcome) || lock.Err() != nil {

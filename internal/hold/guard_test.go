@@ -224,7 +224,8 @@ func TestInvalidCommitFailsBeforeAnyRequest(t *testing.T) {
 		_, _, lock := w.Work().Holding(lab.Config())
 		// This write is allowed: the key of its item is not the key of the lock.
 		many := lab.Writes(put("locks", map[string]types.AttributeValue{"key": lab.Str("other"), "x": lab.Str("y")}))
-		for i := range 98 {
+		many = append(many, types.TransactWriteItem{Delete: &types.Delete{TableName: aws.String("work"), Key: lab.WorkKey("gone")}})
+		for i := range 97 {
 			many = append(many, lab.Note(fmt.Sprint(i), "1"))
 		}
 		lab.WantErr(t, "99 writes", lock.Commit(t.Context(), many), nil)

@@ -136,6 +136,26 @@ func TestRecoveryOfRenewalsIsLoggedEvenIfOneLockIsReleased(t *testing.T) {
 	})
 }
 
+func TestRecoveryOfRenewalsIsLoggedAfterLossOfEarlierSession(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		cfg, said := logged()
+		cfg.SharedLease = true
+		c, wire := w.Client(cfg)
+		lost := w.Acquire(c, "lost")
+		wire.SetFault(lab.Out)
+		<-lost.Context().Done()
+		lab.Elapse(time.Minute)
+		wire.SetFault(nil)
+		stays := w.Acquire(c, "stays")
+		wire.SetFault(lab.Out)
+		lab.Elapse(5 * time.Second)
+		wire.SetFault(nil)
+		lab.Elapse(5 * time.Second)
+		lab.Want(t, "lines about successful renewals", said("renewals succeed again"), 1)
+		w.Release(stays)
+	})
+}
+
 func TestRecoveryOfRenewalsIsLoggedOnlyAfterAllLocksAreRenewed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg, said := logged()

@@ -114,7 +114,7 @@ func keys(names ...string) func(*trial) string {
 	}
 }
 
-// who returns the holder that a record shows, in the words that the tables use for holders.
+// who describes the holder that a record shows, in the words of tables.md.
 func (x *trial) who(item map[string]types.AttributeValue) string {
 	owner := lab.Text(item, "ownerName")
 	switch {
@@ -274,8 +274,8 @@ func askForAll(ctx context.Context, x *trial) (*leasehold.Lock, func() error, er
 	if err != nil {
 		return nil, nil, err
 	}
-	// longest is the lock that took longest to acquire: the lock that was taken over or, if no
-	// lock was taken over, the first lock.
+	// longest is the lock that took longest to acquire. This is a lock that was taken over or, if
+	// there is none, the first lock.
 	longest := g.Locks()[0]
 	for _, lock := range g.Locks() {
 		if _, over := lock.TookOver(); over {

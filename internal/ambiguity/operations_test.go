@@ -386,8 +386,8 @@ func (x *trial) election(c *leasehold.Client) *election.Election {
 	return lab.Must(election.New(c, "job"))(x.T)
 }
 
-// acquire acquires the key "job". If the client took the key over from a dead holder, the
-// trial's note says whether the holder was another client.
+// acquire acquires the key "job". If the client took the key over from a dead holder, the trial's
+// note says whether that holder was another client or this client itself.
 func (x *trial) acquire() error {
 	ctx, cancel := x.ctx()
 	defer cancel()
@@ -414,7 +414,7 @@ func (x *trial) within(call func(ctx context.Context) error) func() error {
 }
 
 // granted is like within, for a call that acquires a lock. It also adds the lock to x.locks, the
-// locks that the caller has received.
+// locks that the caller may trust.
 func (x *trial) granted(call func(ctx context.Context) (*leasehold.Lock, error)) func() error {
 	return x.within(func(ctx context.Context) error {
 		lock, err := call(ctx)

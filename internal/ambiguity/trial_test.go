@@ -78,7 +78,7 @@ type trial struct {
 // all late requests have arrived.
 const settles = arrivesLate + time.Second
 
-// outcome is the result of a trial, in the words of the tables. It contains what the caller sees,
+// outcome is the result of a trial, in the words of tables.md. It contains what the caller sees,
 // what the record shows, and what another client finds later.
 type outcome struct{ sees, record, later string }
 

@@ -336,8 +336,9 @@ func TestAcquireAnyReturnsSoonIfUndoOfOtherGrantGetsNoReply(t *testing.T) {
 		began := time.Now()
 		lock := acquireAny(t.Context(), w, c, leasehold.Keys("a", "b"), leasehold.WithoutRenewal())
 		lab.Want(t, "key", lock.Key().Partition, "b")
-		// The request by which AcquireAny undoes its grant of a gets no reply. AcquireAny must not
-		// wait long for this reply: it has acquired b without renewal, so the lease of b runs out.
+		// AcquireAny sends a request to undo its grant of key a, and gets no reply. AcquireAny must
+		// not wait long for this reply, because it has already acquired key b: without renewal, the
+		// lease of key b soon expires.
 		lab.WantTook(t, "AcquireAny took", began, 0, cfg.ReleaseGrace+100*time.Millisecond)
 		synctest.Wait()
 		lab.Want(t, "requests for the other key", sent, 3)

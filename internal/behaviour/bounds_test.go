@@ -157,8 +157,8 @@ func (b *trickle) Read(p []byte) (int, error) {
 	}
 }
 
-// kinds contains sets of API operations, each with a name. The test makes all operations of one set
-// fail. PutItem is missing, because the library never sends it.
+// kinds contains named sets of API operations. The test makes all operations of one set fail.
+// PutItem is missing, because the library never sends it.
 var kinds = map[string][]string{
 	"get": {"GetItem"}, "update": {"UpdateItem"}, "delete": {"DeleteItem"}, "batch get": {"BatchGetItem"},
 	"transact": {"TransactWriteItems"}, "transact get": {"TransactGetItems"}, "list": {"Scan", "Query"},

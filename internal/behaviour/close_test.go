@@ -54,7 +54,7 @@ func TestCloseOfClientWithSharedLeaseSendsAtMostTwoRequests(t *testing.T) {
 		synctest.Wait()
 		wire.Sent()
 		closes(w, c)
-		// One request ends the session, and one releases the lock of the function.
+		// At most two requests: one ends the session, and one releases the lock that Do held.
 		lab.WantRange(t, "requests", len(wire.Sent()), 0, 2)
 	})
 }

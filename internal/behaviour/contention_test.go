@@ -145,8 +145,8 @@ func distant(far func(*rand.Rand) time.Duration, seed uint64) lab.Fault {
 }
 
 // In layouts without a queue every waiter polls. Results vary by chance, so the test accepts a
-// tenth more than the recorded values. With so many sections, a correct client exceeds a bound only
-// once in many million runs.
+// tenth more than the recorded values. The number of sections is so large that a correct client
+// exceeds a bound only once in many million runs.
 func TestPollingCostOfContendedLockStaysWithinRecordedBounds(t *testing.T) {
 	lab.SkipUnderRace(t, "measures waits and costs")
 	for _, recorded := range []struct {

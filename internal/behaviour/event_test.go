@@ -20,8 +20,8 @@ func heldForSecond(w *lab.World, c *leasehold.Client) *leasehold.Lock {
 }
 
 // sums returns two sums over the collected events: the number of requests, and the time for which
-// locks were held. The number of requests leaves out EventThrottled events, whose requests are
-// counted again in the last event of the call.
+// locks were held. The number of requests does not include those of EventThrottled events, because
+// the last event of the call includes them, too.
 func (l *eventLog) sums() (requests int, held time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -145,8 +145,9 @@ func TestOnEventCallbackCanReleaseLockOrCommitUnderIt(t *testing.T) {
 		select {
 		case err := <-used:
 			lab.WantErr(t, "the call in OnEvent", err, nil)
-		// OnEvent calls Release or Commit. Neither may block until OnEvent returns. The limit of 12 s
-		// leaves time for the call, but ends before the lock expires: it is trusted for 18 s.
+		// OnEvent calls Release or Commit. Both must return while OnEvent is still running. The
+		// limit of 12 s leaves time for the call, but ends before the lock expires: the holder
+		// trusts the lock for 18 s.
 		case <-time.After(12 * time.Second):
 			t.Error("the call in OnEvent waits until OnEvent returns")
 		}

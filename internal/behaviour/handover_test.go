@@ -101,9 +101,9 @@ func TestHandOverLeaseCountsFromLastReadWithoutHandOver(t *testing.T) {
 }
 
 func TestQueueHeadReplacesHandOverThatItCanTrustOnlyBriefly(t *testing.T) {
-	// The head replaces a hand-over with its own grant if less than half of the trusted time is
-	// left or less than one second. If the head's lease is short, half of a grant's trusted time
-	// takes the place of one second.
+	// The head replaces a hand-over with its own grant if less than half of the hand-over's trusted
+	// time is left, or less than one second of it. For a head with a short lease, the second limit
+	// is lower: half of the time for which the head trusts its own grant.
 	skewed := lab.Config()
 	skewed.MaxSkew = 8200 * time.Millisecond // even a new hand-over is then trusted for only 800 ms
 	short := leased(time.Second)             // a grant is trusted for 900 ms, so the limit is 450 ms
@@ -304,9 +304,9 @@ func TestTakeoverOfKeyHandedToDeadWaiterSuspendsQueue(t *testing.T) {
 	})
 }
 
-// The holder dies after it has written its own grant or, after a hand-over, a renewal. So the
-// record shows that the holder was live. The clients in the queue may be live too, so the takeover
-// must not suspend the queue.
+// Before the holder dies, it writes its own grant or, if the key was handed to it, a renewal. So
+// the record shows that the holder was live. The clients in the queue may be live too, so the
+// takeover must not suspend the queue.
 func TestTakeoverFromDeadHolderKeepsQueue(t *testing.T) {
 	lab.Each(t, map[string]time.Duration{"after a hand-over": 2 * time.Second, "after its own grant": 0}, func(t *testing.T, w *lab.World, before time.Duration) {
 		l := inOrder(t, w, 3, lab.Config())
@@ -382,9 +382,9 @@ func TestReleaseDoesNotHandOverKeyWhileQueueIsSuspended(t *testing.T) {
 	})
 }
 
-// Waiters of other processes poll while the queue is suspended, and the record does not show them.
-// So a client hands the key over between its own goroutines at most sixteen times in a row. It does
-// the same in a layout without a queue.
+// While the queue is suspended, the waiters of other processes poll, and the record does not show
+// them. To give them a chance, a client frees the key after sixteen hand-overs in a row between its
+// own goroutines. It does the same in a layout without a queue.
 func TestClientReleasesKeyAfter16HandOversIfQueueIsSuspended(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		wire.SetFault(lab.Far(roundTrip))

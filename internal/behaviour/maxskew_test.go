@@ -215,9 +215,9 @@ func TestLockContextEndsBeforeTakeoverDespiteClockSkew(t *testing.T) {
 	})
 }
 
-// The head of a queue counts the lease of a hand-over from a read, so the lease ends later than the
-// former holder can know. A hand-over must store no lease end: otherwise another client could take
-// over while the head trusts its lock.
+// The head of a queue counts the lease of a hand-over from one of its own reads. The former holder
+// does not know the time of this read, so its hand-over must store no lease end. Otherwise another
+// client could take the key over while the head trusts its lock.
 func TestKeyIsNotTakenOverFromNewHolderIfHandOverWasDelayed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := withMaxSkew(100 * time.Millisecond)
@@ -237,7 +237,7 @@ func TestKeyIsNotTakenOverFromNewHolderIfHandOverWasDelayed(t *testing.T) {
 		headWire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			if r.Renews() && !r.Sets("waiters") {
 				// The head's first renewal would store a correct lease end in the record, so the
-				// test drops it.
+				// test drops this renewal.
 				return lab.Cut(r)
 			}
 			return r.Send()

@@ -183,9 +183,9 @@ func TestReleaseHandsOverKeyToQueueHead(t *testing.T) {
 			lab.Want(t, "token of the next grant", next.Token(), last.Token()+1)
 			lab.WantErr(t, "next holder", next.Err(), nil)
 			lab.Want(t, fmt.Sprintf("grants sent by waiter %d", i), lab.Count(l.wires[i].Sent(), lab.Call.Grants), 0)
-			// A late copy of the waiter's join request may put the waiter in the queue again. A
-			// second hand-over to it has the same grant id, but must have another version. So a
-			// hand-over must not use the grant id as its version.
+			// A late copy of the waiter's join request may put the waiter in the queue again, and
+			// the key may be handed to it a second time. Both hand-overs then have the same grant
+			// id, so their versions must differ: the version must not be the grant id.
 			if r := next.Record(); r.Version == r.Grant {
 				t.Errorf("the hand-over to waiter %d has its grant id as its version", i)
 			}
@@ -266,7 +266,8 @@ func TestCancelledWaiterLeavesQueueDespiteFaults(t *testing.T) {
 	})
 }
 
-// The pauses between the attempts are random. Short ones must not use up the attempts.
+// A client that is throttled repeats the write by which it leaves the queue. The pauses between the
+// attempts are random. Even if they are short, the attempts must not stop too early.
 func TestCancelledWaiterLeavesQueueAfterLongThrottling(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())

@@ -57,8 +57,8 @@ func (c Call) Parts() []Call {
 }
 
 // HandsOver reports whether the request ends the sender's own grant and grants the key to a waiter.
-// It looks for a grant whose condition has an IN list (of the sender's grant) but no OR. No other
-// kind of grant has such a condition.
+// It looks for a grant whose condition contains IN, but no OR. Only a hand-over has such a
+// condition: with IN, it requires that the record contains the sender's own grant.
 func (c Call) HandsOver() bool {
 	return c.Grants() && !bytes.Contains(c.Body, []byte(" OR ")) && bytes.Contains(c.Body, []byte(" IN ("))
 }

@@ -118,9 +118,9 @@ func retention(e *env) {
 	}
 }
 
-// fencedOrNot checks that leasehold reads neither a fencing token nor a grant id from the grant of
-// a peer. When the peer is granted the key, attributes of an earlier grant of leasehold may stay in
-// the record.
+// fencedOrNot checks a record with a grant that a peer (a client of another lock library) wrote.
+// Leasehold must read neither a fencing token nor a grant id from this record, although attributes
+// of an earlier grant by leasehold may still be in it.
 func fencedOrNot(e *env) {
 	c, _ := e.client()
 	e.release(e.acquire(c))

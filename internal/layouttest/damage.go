@@ -39,7 +39,7 @@ var (
 	broken = decimal("1.5")
 )
 
-// The function each returns a list of bad values of one attribute.
+// The function "each" returns a damage for each of the given bad values of an attribute.
 func each(attribute string, values ...types.AttributeValue) []damage {
 	out := make([]damage, len(values))
 	for i, v := range values {
@@ -55,8 +55,8 @@ func join(all ...[]damage) (out []damage) {
 	return out
 }
 
-// The method damages returns two lists of bad attribute values for the record of a held key. Values
-// in the first list make any record invalid. Values in the second list make only records of
+// The method "damages" returns two lists of bad attribute values for the record of a held key.
+// Values in the first list make any record invalid. Values in the second list make only records of
 // leasehold invalid, not records of other lock libraries.
 func (s Subject) damages() (common, ours []damage) {
 	common = join(
@@ -106,9 +106,9 @@ func (s Subject) damages() (common, ours []damage) {
 	return common, ours
 }
 
-// The method another returns a record of a different layout, and the name of an attribute that the
-// record lacks. A client with the layout of s that reads the record must return an error with this
-// name.
+// The method "another" returns a record of a different layout, and the name of an attribute that
+// the record lacks. A client with the layout of s that reads the record must return an error with
+// this name.
 func (s Subject) another() (Item, string) {
 	switch s.Layout.Name() {
 	case "python-dynamodb-lock":

@@ -89,8 +89,8 @@ func formerHolder(e *env) {
 	e.release(next)
 }
 
-// The method succeeds waits until c has taken over the key from a dead holder, and returns the new
-// grant. It checks that c does not take over too early and, if time is virtual, not too late.
+// The method "succeeds" waits until c has taken over the key from a dead holder, and returns the
+// new grant. It checks that c does not take over too early and, if time is virtual, not too late.
 func (e *env) succeeds(c *leasehold.Client) granted {
 	e.Helper()
 	// Client c has not read the record before. So in a layout without expiry times, c must

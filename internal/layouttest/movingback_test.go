@@ -101,8 +101,8 @@ func TestDynamolockReadsRecordRewrittenInItsLayout(t *testing.T) {
 }
 
 // TTL must be off while clients of dynamolock use the table. A break by a native client adds an
-// expiry time, and the next grant of a dynamolock client leaves it in the record. So does an update
-// in place by the Java client.
+// expiry time to the record. The next grant of a dynamolock client does not remove this time, and
+// neither does an update in place by the Java client.
 func TestTTLWronglyDeletesRecordOfDynamolockClientAfterBreak(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ttlOn(t, w)

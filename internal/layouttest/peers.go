@@ -22,7 +22,7 @@ type peer struct {
 	// deletes the item.
 	freed func(holder string) Item
 
-	// until returns the time at which the peer considers the holder in the given item dead. The
+	// until returns the time from which the peer treats the holder in the given item as dead. The
 	// parameter "written" is the time when the item was written or first read. The result is the
 	// zero time if the peer cannot read the item.
 	until func(item Item, written time.Time) time.Time

@@ -88,8 +88,9 @@ func Brief() []Subject {
 
 func (s Subject) caps() layout.Capabilities { return s.Layout.Capabilities() }
 
-// short returns a short lease that is longer than the layout's MaxSkew. It must be longer, because
-// the holder's trust ends before the lease, and more than MaxSkew passes between the two ends.
+// short returns a short lease that is longer than the layout's MaxSkew. A holder stops trusting its
+// lock more than MaxSkew before the end of the lease. With a lease of MaxSkew or less, it could
+// never trust its lock.
 func (s Subject) short() time.Duration {
 	if s.skew <= 100*time.Millisecond {
 		return time.Second

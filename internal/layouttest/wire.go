@@ -87,7 +87,7 @@ func (w *wire) once(what fault) {
 	})
 }
 
-// The method always makes w call f for every request, to choose the fault of the request. If f is
+// The method "always" makes w call f for every request, to choose the fault of the request. If f is
 // nil, no fault is applied.
 func (w *wire) always(f func(op string) fault) {
 	w.mu.Lock()

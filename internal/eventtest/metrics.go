@@ -45,8 +45,8 @@ func Want(t *testing.T, got, want map[string]Sample) {
 	}
 }
 
-// Exercise tests a metrics adapter. The function start must return a new adapter that has
-// recorded no event and has no label for groups of keys.
+// Exercise tests a metrics adapter. The function start must return a new adapter that has recorded
+// no event, and is configured without a label for groups of keys.
 func Exercise(t *testing.T, start func(t *testing.T) Metrics) {
 	for name, test := range map[string]func(t *testing.T, m Metrics){
 		"events":                     countsEvents,

@@ -33,8 +33,8 @@ func TestSimulationOfClocksWithinMaxSkewFindsNoViolation(t *testing.T) {
 const mostBound = 500 * time.Millisecond
 
 // boundedClocks returns worlds in which clocks are wrong by up to the given multiple of their
-// bound. If it were inlined, its closures would have other names in each caller. The function
-// chance uses these names, so a seed would have another history.
+// bound. The compiler must not inline boundedClocks. Otherwise its closures would have other names
+// in each caller. The function chance uses these names, so a seed would have another history.
 //
 //go:noinline
 func boundedClocks(times float64) func(seed uint64) world {
@@ -123,9 +123,9 @@ func (r *request) trust(lease time.Duration) time.Duration {
 	return lease - time.Duration(float64(lease)*float64(usualMargin)/float64(usualLease)) - r.by.wallBound
 }
 
-// notesEnds stores in c.ends the time until which the holder trusts its lock after r. It skips
-// items without a lease end and hand-overs to a queue's head, whose lease begins at an unknown
-// time. The caller must hold c.mu.
+// notesEnds stores in c.ends the time until which the holder trusts its lock after r. It skips an
+// item that has no lease end. It also skips a hand-over to the head of a queue, because the lease
+// of such a hand-over begins at an unknown time. The caller must hold c.mu.
 func (c *checker) notesEnds(r *request, item attributeMap) {
 	if version := item.text("recordVersionNumber"); r.manner == handsOver && version != item.text("grantId") {
 		return
@@ -227,8 +227,8 @@ func withAnEndForTheHead(r *http.Request, body []byte) []byte {
 }
 
 // clocks are the three clocks of one process: mono, boot and wall. During a suspend mono almost
-// stops, but timers still fire. If a timer fires before its time by mono, the client sets it again:
-// forever, if mono stopped completely.
+// stops, but timers still fire. When a timer fires before its time on the mono clock, the client
+// sets the timer again. If mono stopped completely, this would go on forever.
 type clocks struct {
 	rate  float64
 	began time.Time

@@ -126,9 +126,9 @@ func namesGoroutine(stack *middleware.Stack) error {
 	}), middleware.Before)
 }
 
-// asking contains the last requests of a goroutine and of the goroutines that it started. The
-// scheduler decides the order of a request and a random number at the same instant. So the random
-// number depends only on requests at earlier instants (see asking.before).
+// asking contains the last requests of a goroutine and of the goroutines that it started. A random
+// number depends only on requests at earlier instants (see asking.before). If a request is sent at
+// the same instant, the scheduler decides whether it comes before the random number.
 type asking struct {
 	// latest is the newest request. Among requests sent at the same instant, the alphabetically
 	// greatest counts as the newest.

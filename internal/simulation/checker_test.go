@@ -19,8 +19,8 @@ import (
 )
 
 // checker records what each process sends and receives, what the table applies, and when each
-// process trusts a grant. A violation begins with the number of an invariant in docs/guarantees.md.
-// A violation of a workload's own rule names the workload instead.
+// process trusts a grant. The text of a violation contains the number of an invariant in
+// docs/guarantees.md. For a rule of one workload, it contains the workload's name instead.
 type checker struct {
 	mu       sync.Mutex
 	clocked  bool // set for layouts whose records have an expiry time
@@ -283,9 +283,9 @@ func (c *checker) releasedForGood(lock *leasehold.Lock) {
 	c.over[[2]string{grant, strconv.FormatInt(lock.Token(), 10)}] = !c.deletes
 }
 
-// supports returns the world's time until which the sender of r may trust its grant. The parameter
-// trust is by the sender's clock: a slow clock makes it longer. A fast clock does not make it
-// shorter, because timers run by the world's clock.
+// supports returns the world's time until which the sender of r may trust its grant. The sender
+// measures the length "trust" with its own clock. So with a slow clock, its trust ends later. With
+// a fast clock, it does not end earlier, because timers run by the world's clock.
 func (r *request) supports(trust time.Duration) time.Time {
 	return r.at.Add(time.Duration(float64(trust)/min(r.by.rate, 1)) + time.Microsecond) // a microsecond more, because of rounding
 }

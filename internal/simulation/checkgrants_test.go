@@ -203,8 +203,9 @@ func (c *checker) sees(by *process, version string) {
 	}
 }
 
-// watched returns how long before r its sender first saw a version in a reply, by the sender's
-// clock. It returns false if the sender has not seen the version. The caller must hold c.mu.
+// watched returns the time from the first reply that showed the version to the sender of r until
+// the sender sent r. It measures this time by the sender's clock. It returns false if no reply has
+// shown the version to the sender. The caller must hold c.mu.
 func (c *checker) watched(r *request, version string) (time.Duration, bool) {
 	first, ok := c.seen[seenBy{r.by.id, version}]
 	return time.Duration(float64(r.at.Sub(first)) * r.by.rate), ok

@@ -27,7 +27,7 @@ import (
 //   - no two functions that a process has passed to Lead run at the same time,
 //   - Lead returns only if the leader resigned, the context of Lead is done, or AWS refused
 //     a request before the process led for the first time,
-//   - every leader that an observer reports had been elected,
+//   - an observer reports only leaders that have been elected,
 //   - a leader steps down only after a request that names its own grant,
 //   - once the faults have stopped, a leader resigns if it is asked to,
 //   - once the faults have stopped, a dead leader is replaced within its lease and a
@@ -150,9 +150,9 @@ func (v *voter) stand(ctx context.Context) {
 	}
 }
 
-// isFirst reports whether err is a refusal by AWS from before the process first led. No other error
-// may end Lead while the context of Lead is live. The method gaveUp checks whether this refusal was
-// allowed to end the campaign.
+// isFirst reports whether err is a refusal by AWS that came before the process led for the first
+// time. While the context of Lead is live, no other error may end Lead. The method gaveUp checks
+// whether this refusal was allowed to end the campaign.
 func (v *voter) isFirst(err error) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -110,9 +110,9 @@ func (c *process) allOf(r *worker) {
 // commitThenRelease.
 type commitsAndReleases func(*leasehold.Group, context.Context, []types.TransactWriteItem, ...leasehold.ReleaseOption) error
 
-// twice acquires a key by Acquire and then again by AcquireAll (Reentrant), for this key or for
-// both keys. In half of the cases it then calls CommitAndRelease on the group, and otherwise
-// Release.
+// twice acquires one of the two keys with Acquire. It then calls AcquireAll with the option
+// Reentrant, for this key alone or for both keys. It ends the group with CommitAndRelease in half
+// of the calls, and with Release in the others.
 func (c *process) twice(r *worker) { c.twiceBy(r, (*leasehold.Group).CommitAndRelease) }
 
 func (c *process) twiceBy(r *worker, both commitsAndReleases) {

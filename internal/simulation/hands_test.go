@@ -16,9 +16,9 @@ import (
 // operator is the id of the process that acts as an operator and breaks locks.
 const operator = 50
 
-// An operator breaks locks while they are held. In half of the seeds some belong to a group. For
-// broken grants, promise 2 of docs/guarantees.md does not hold: the next client may acquire the key
-// before the holder stops. Fenced writes stay safe.
+// An operator breaks locks while they are held. In half of the seeds, some of the locks belong to a
+// group. For broken grants, promise 2 of docs/guarantees.md (the holder stops first) does not hold:
+// the next client may acquire the key before the holder stops. Fenced writes stay safe.
 func TestSimulationOfBreakingHeldLocksFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(breaking))
 }
@@ -46,9 +46,10 @@ func breakLocks(t *testing.T, s *run, r *worker) {
 	}
 }
 
-// An operator breaks locks that are under shared leases. Without the break, the holders would
-// keep these locks until long after the faults have stopped. Each holder learns of the break
-// through the row of its session. For broken grants, promise 2 does not hold.
+// An operator breaks locks that are under shared leases. Without the break, the holders would keep
+// these locks until long after the faults have stopped. Each holder learns of the break through the
+// row of its session. For broken grants, promise 2 of docs/guarantees.md (the holder stops first)
+// does not hold.
 func TestSimulationOfBreaksUnderSharedLeasesFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(breakingShared))
 }
@@ -101,9 +102,10 @@ func (c *checker) checkHearing(b *belief) {
 	}
 }
 
-// An operator deletes records by hand, and TTL deletes expired ones. For grants deleted by hand,
-// promise 2 of docs/guarantees.md does not hold. After a deletion, a late copy of a request may
-// break the order of tokens. The test checks all other promises.
+// An operator deletes records by hand, and TTL deletes expired ones. For a grant whose record was
+// deleted by hand, promise 2 of docs/guarantees.md (the holder stops first) does not hold. After a
+// deletion, a late copy of a request may break the order of tokens. The test checks all other
+// promises.
 func TestSimulationOfDeletedRecordsFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(deletion))
 }

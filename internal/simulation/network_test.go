@@ -176,8 +176,8 @@ func (c *process) meets(ctx context.Context, sent *request, f fate, deliver func
 		what = none
 	}
 	net := c.plan.net
-	// The network makes no second copy of a refused commit. The client reports the refusal to its
-	// caller at once, and does not promise to notice that such a copy is applied afterwards.
+	// The network makes no second copy of a refused commit: the client reports the refusal to its
+	// caller at once, and need not notice that such a copy is applied afterwards.
 	refused := sent.manner == commits && (refusalCodes[what] != "" || net.table && slices.Contains([]fault{hotTable, expired, denied, throttledOnce, conflict}, what))
 	if net.copies > 0 && f.odd >= 900 && !refused {
 		if late := upTo(f.rng, net.copies); c.happens(repeatedMuch, f.to) {
@@ -283,8 +283,8 @@ func (c *process) copied(late time.Duration, deliver func() (*http.Response, err
 	}()
 }
 
-// withoutOld removes all items from an error reply. DynamoDB adds items to the error of a failed
-// condition.
+// withoutOld removes from an error reply the items that DynamoDB returns with a failed condition.
+// Some DynamoDB-compatible engines do not return them.
 func withoutOld(res *http.Response) *http.Response {
 	if res.StatusCode == http.StatusOK {
 		return res

@@ -25,8 +25,8 @@ func likewise(of func(seed uint64) world) simulation {
 	}
 }
 
-// watchedAs returns w with some fields replaced by those of the parameter "by". They limit the
-// faults, change requests or replies, or observe the run.
+// watchedAs returns w with some fields replaced by those of the parameter "by". The replaced fields
+// limit the faults, change requests or replies, or observe the run.
 func (w world) watchedAs(by world) world {
 	w.tamper, w.misread, w.report, w.told, w.injected = by.tamper, by.misread, by.report, by.told, by.injected
 	w.only, w.kinds, w.wrote = by.only, by.kinds, by.wrote
@@ -145,7 +145,8 @@ func (c *process) sectionBeforeClose(r *worker) {
 
 // During an outage, DynamoDB answers each request with a server error. Most clients keep their
 // locks even after their leases have expired (AWSLabs.HoldThroughOutage). Promise 2 of
-// docs/guarantees.md does not hold then, so the checker skips it. Fenced writes stay safe.
+// docs/guarantees.md (the holder stops first) does not hold then, so the checker skips it. Fenced
+// writes stay safe.
 func TestSimulationOfOutagesFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(outages))
 }

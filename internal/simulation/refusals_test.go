@@ -18,8 +18,8 @@ import (
 )
 
 // In all worlds, AWS sometimes refuses the requests of one process or of all: credentials have
-// expired or are unknown, or access is denied. The checker checks promise 11 of docs/guarantees.md
-// for every wait.
+// expired or are unknown, or access is denied. For every wait, the checker checks promise 11 of
+// docs/guarantees.md: a refusal that passes ends no wait.
 
 const (
 	// refusalWindow is the length of a window of time. In each window, at most one refusal
@@ -137,9 +137,9 @@ func (c *process) onEvent(ctx context.Context, e leasehold.Event) {
 	}
 }
 
-// gaveUp reports a violation if a refusal ended a wait wrongly. A refusal of credentials may end it
-// only until DynamoDB has accepted the client's credentials. A denial may end it only until
-// DynamoDB has answered the call for the key.
+// gaveUp reports a violation if a refusal ended a wait wrongly. Refused credentials may end a wait
+// only if DynamoDB has not accepted the client's credentials before. Denied access may end a wait
+// only if DynamoDB has not yet answered the call for the key.
 func (c *process) gaveUp(ctx context.Context, err error) {
 	refusal, denied := isRefusal(err)
 	w, _ := ctx.Value(waitKey{}).(*wait)

@@ -39,8 +39,9 @@ func (m tests) Run() int {
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(tests{m}) }
 
-// simulation runs one seed in a world of its own choice. Its parameter "watched" sets those fields
-// of this world that the method watchedAs copies, and in some simulations also other fields.
+// simulation runs one seed in a world of its own choice. It takes some fields of this world from
+// the parameter "watched": those that the method watchedAs copies and, in some simulations, other
+// fields.
 type simulation func(t *testing.T, seed uint64, watched world)
 
 // forSeeds runs a simulation for the given number of seeds. The environment variable

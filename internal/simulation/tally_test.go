@@ -99,7 +99,7 @@ func (t *tally) count(o *operation, f fault) {
 	}
 }
 
-// alone adds a request that belongs to no call in progress to the tally. If the previous request of
+// alone adds to the tally a request that belongs to no call in progress. If the previous request of
 // the same kind and keys met a fault, both requests belong to the same operation. Otherwise a new
 // operation begins.
 func (t *tally) alone(open map[string]*operation, r *request, f fault) {

@@ -87,7 +87,7 @@ func skewedBy(skew time.Duration) simulation {
 	}
 }
 
-// mostSkew is greater than the difference between any two results of rightWall in a world. It does
+// mostSkew is an upper bound of the difference between two wall clocks that rightWall sets. It does
 // not apply to worlds with the function world.wall, or to layouts with an expiry time (see
 // world.skew).
 const mostSkew = 100 * time.Millisecond
@@ -109,8 +109,8 @@ func (c *process) rightWall(rng *rand.Rand) time.Duration {
 }
 
 // setWall sets the wall clock of the process to a random time within the skew of the world. In
-// layouts without an expiry time, it sometimes sets a time that is wrong by up to ten seconds or a
-// day.
+// layouts without an expiry time, it sometimes sets a time that is wrong by up to ten seconds, or
+// by up to a day.
 func (c *process) setWall(r *worker) {
 	ahead := c.rightWall(r.Rand)
 	if !c.clocked && c.plan.wall == nil && r.IntN(2) == 0 {

@@ -176,8 +176,8 @@ func (c *checker) trusted(b *belief) {
 	c.writes.enter(key, "believes %d %s", b.by.id, c.writes.name(b.grant))
 }
 
-// doubted adds a line to the history of a key for each trust in a grant that has ended since the
-// last call. The caller must hold c.mu.
+// doubted adds a line "doubts" to the history of a key for each process that has stopped trusting
+// its grant of the key since the last call of doubted. The caller must hold c.mu.
 func (c *checker) doubted(key string) {
 	for _, b := range c.beliefs {
 		if c.writes != nil && c.writes.trust[b] && b.lock.Key().Partition == key && b.lock.Err() != nil {

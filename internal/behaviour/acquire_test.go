@@ -123,7 +123,7 @@ func TestCallWithCancelledContextSendsNoRequest(t *testing.T) {
 	})
 }
 
-func TestAcquireOfKeyWithoutRecordFailsWithOptionIfExists(t *testing.T) {
+func TestAcquireWithOptionIfExistsFailsIfKeyHasNoRecord(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		lab.WantErr(t, "Acquire", lab.ErrorOf(c.Acquire(t.Context(), "job", leasehold.IfExists())), leasehold.ErrNotFound)
 		w.Release(w.Acquire(c, "job"))
@@ -277,7 +277,7 @@ func TestLocksThatDifferInSortKeyAreIndependent(t *testing.T) { // awslabs clien
 	})
 }
 
-func TestAcquireWithNoWaitSucceedsAfterConcurrentRelease(t *testing.T) {
+func TestAcquireWithNoWaitSucceedsIfKeyIsReleasedDuringCall(t *testing.T) {
 	oneClient(t, func(_ *testing.T, w *lab.World, b *leasehold.Client, wire *lab.Wire) {
 		other := holds(w, "job")
 		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {

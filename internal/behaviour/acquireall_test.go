@@ -55,7 +55,7 @@ func TestAcquireAllSendsNothingForInvalidArguments(t *testing.T) {
 	})
 }
 
-func TestAcquireAllErrorContainsAlphabeticallyFirstHeldKey(t *testing.T) {
+func TestErrorOfAcquireAllContainsAlphabeticallyFirstHeldKey(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		b, wire := w.Client(lab.Config())
 		held := w.AcquireAll(a, leasehold.Keys("b", "c"))

@@ -84,7 +84,7 @@ func TestDeadHeadOfQueueBlocksKeyOnlyUntilHandOverExpires(t *testing.T) {
 	})
 }
 
-func TestHandOverLeaseCountsFromLastReadWithoutHandOver(t *testing.T) {
+func TestQueueHeadCountsHandOverLeaseFromLastReadBeforeHandOver(t *testing.T) {
 	type row struct {
 		holds, waits leasehold.Config
 		want         time.Duration // nine tenths of the shorter of two leases: the hand-over's and the waiter's own

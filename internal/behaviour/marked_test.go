@@ -44,7 +44,7 @@ func TestOptionMarkDoneIsRejectedAfterReleaseOrClose(t *testing.T) {
 	}
 }
 
-func TestOptionMarkDoneIsRejectedIfHandleIsAlreadyReleased(t *testing.T) {
+func TestOptionMarkDoneIsRejectedOnReleasedHandleOfSharedGrant(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		l := w.Acquire(c, "job", leasehold.Once("mon"))
 		other := share(w, c, l)

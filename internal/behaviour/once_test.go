@@ -265,7 +265,7 @@ func TestForgottenWorkIsRepeatedByClientThatHandedKeyOver(t *testing.T) {
 	})
 }
 
-func TestForgetDoneDeletesDoneMarkWrittenByHandWithAnyPeriod(t *testing.T) {
+func TestForgetDoneDeletesHandWrittenDoneMarkOfAnyPeriod(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		w.Release(w.Acquire(c, "job"))
 		for _, period := range []string{"1795982400000", "1795982400000.5", "-1.5", "1e30", "-1e30"} {
@@ -307,7 +307,7 @@ func TestReentrantCallsInsideFailedWorkStoreNoDoneMark(t *testing.T) {
 	})
 }
 
-func TestInvalidOrUnsupportedOnceOptionIsRejected(t *testing.T) {
+func TestOptionOnceOrEveryIsRejectedIfInvalidOrUnsupported(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		acquire := func(opts ...leasehold.AcquireOption) error {
 			return lab.ErrorOf(c.Acquire(t.Context(), "job", opts...))

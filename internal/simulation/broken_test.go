@@ -142,7 +142,7 @@ func TestSimulationCatchesBrokenGuards(t *testing.T) {
 	)
 }
 
-func TestSimulationCatchesClocksThatDifferByMoreThanMaxSkew(t *testing.T) {
+func TestSimulationCatchesExcessiveClockSkewAndClockJumps(t *testing.T) {
 	areFound(t, 500,
 		broken{"clocks that differ by more than MaxSkew", []string{"invariant 1:", "invariant 5:"}, skewedBy(3 * time.Second)},
 		broken{"a lease that is over before its watcher has seen it pass", []string{"invariant 1:", "invariant 7:"}, likewise(func(_ uint64) world {

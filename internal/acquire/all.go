@@ -105,8 +105,8 @@ func (w *call) acquireNext(left []*waiter) (Holding, error) {
 }
 
 // readAhead reads the records of the keys in left, unless an earlier readAhead of the call has
-// succeeded. With NoWait, it returns ErrHeld at once if a holder is live: the call need not first
-// observe the other holders.
+// succeeded. With NoWait, it returns ErrHeld at once if any holder is live. Otherwise the call
+// would first observe, for a whole lease, another holder that appears dead.
 func (w *call) readAhead(left []*waiter) error {
 	if w.read {
 		return nil
@@ -126,8 +126,8 @@ func (w *call) readAhead(left []*waiter) error {
 		if err := of.failed(refreshing, of.refresh()); err != nil {
 			return err
 		}
-		// The holder is not live if the call may take the key over now, for example from an
-		// abandoned attempt of this client.
+		// The holder does not count as live if the call may take the key over now. For example, the
+		// record may show an abandoned attempt of this client.
 		move, pause := of.move(0)
 		if ready := move != decide.Look && pause == 0; !ready && !of.willRepeat() && !of.isWatched() {
 			return w.c.Errors.Held(of.want.Key, *of.seen, nil)

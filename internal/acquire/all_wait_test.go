@@ -231,7 +231,8 @@ func TestAcquireAllSendsNothingWhileItLetsOtherProcessesGoFirst(t *testing.T) {
 	})
 }
 
-// The client that hands key a over knows its record, so it waits for a without a first grant.
+// The client knows the record of "a" because it has just handed "a" over. So it waits for "a"
+// without sending a grant first.
 func TestAcquireAllObservesAllHoldersAfterHandOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.Config(), 0, "b")
@@ -253,7 +254,8 @@ func TestAcquireAllObservesAllHoldersAfterHandOver(t *testing.T) {
 	})
 }
 
-// AcquireAll has lost a, so it gives b and c back and waits for a again.
+// AcquireAll loses "a" while it waits for "c". So it gives "b" and "c" back, and waits for "a"
+// again.
 func TestGoroutineAcquiresKeyThatAcquireAllHasGivenBack(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		other, _ := w.Client(lab.Config())
@@ -281,7 +283,8 @@ func TestGoroutineAcquiresKeyThatAcquireAllHasGivenBack(t *testing.T) {
 	})
 }
 
-// AcquireAll has lost a, so it gives b back. A grant of b that had no answer arrives only now.
+// AcquireAll has lost "a", so it gives "b" back. A grant that it sent for "b" earlier, and that had
+// no answer, reaches DynamoDB only now.
 func TestLateGrantDoesNotBlockKeyThatAcquireAllGaveBack(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		other, _ := w.Client(lab.Config())

@@ -151,9 +151,9 @@ func (w *call) run(ctx context.Context, search func()) (Result, error) {
 // isAll reports whether the call is to acquire all of several keys.
 func (w *call) isAll() bool { return len(w.parts) > 1 && w.turns == nil }
 
-// waitsFor returns the key that the error would name if the wait ended now, and its holder or nil.
-// A call of All names the key that it waits for. Any other call names the first key with a known
-// holder, or its first key.
+// waitsFor returns the key that the call's error would name if the wait ended now, and the key's
+// holder or nil. A call of All names the key that it waits for. Any other call names the first key
+// with a known holder, or its first key.
 func (w *call) waitsFor() (*waiter, *protocol.Record) {
 	if w.isAll() {
 		w.mu.Lock()
@@ -183,9 +183,9 @@ func (w *call) giveUp() (held []Holding, ok bool) {
 	return held, true
 }
 
-// cleanUp releases the keys in held. It waits until the call has undone its writes, but at most
-// ReleaseGrace. Except after All, it waits only for a lock without renewal: an AWS Lambda function,
-// for example, may be frozen when the call returns.
+// cleanUp releases the keys in held. After All, it waits until the call has undone its writes, but
+// at most ReleaseGrace. After any other call, it waits only for a lock without renewal: an AWS
+// Lambda function, for example, may be frozen when the call returns.
 func (w *call) cleanUp(held []Holding) {
 	switch {
 	case w.isAll():
@@ -284,8 +284,8 @@ func (c *Acquirer) awaitTurn(ctx context.Context, want *Want, began decide.Insta
 }
 
 // leavePlace removes a call's entry from the local queue. It passes on a turn that the call has not
-// received, and releases a key that was handed over. If waits is true, it waits for that, but at
-// most ReleaseGrace: see cleanUp.
+// received, and releases a key that was handed over. If waits is true, leavePlace returns only
+// after that, but at most ReleaseGrace later: see cleanUp.
 func (c *Acquirer) leavePlace(p *Place, waits bool) {
 	given, had := c.Local.leave(p)
 	if !had {

@@ -162,8 +162,7 @@ func (k *Keys) Attempt(term time.Duration, s Session) GrantAttempt {
 	return a
 }
 
-// Grant returns the values for the write that sends the attempt a. The write acquires the key that
-// w describes.
+// Grant returns the values for the write of attempt a, which acquires the key that w describes.
 func (k *Keys) Grant(w *Want, a GrantAttempt) protocol.Grant {
 	var session string
 	if a.Session != nil {
@@ -220,9 +219,9 @@ func (k *Keys) IsInDoubt(key protocol.Key, version string) bool {
 	return k.InDoubt.Has(key, version, k.Now().Mono)
 }
 
-// Freeing returns a write that releases a key if its record shows the abandoned attempt that hold
-// describes. If deletes is true, the write deletes the record. The client need not have read the
-// record first.
+// Freeing returns a write that releases a key if its record shows an abandoned attempt. The
+// parameter hold describes this attempt. If deletes is true, the write deletes the record. The
+// client need not have read the record first.
 func (k *Keys) Freeing(hold protocol.Hold, deletes bool) *protocol.Write {
 	if deletes {
 		return k.Proto.Delete(hold)

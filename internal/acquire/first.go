@@ -163,9 +163,9 @@ func (w *call) mustReadAll(ready []*waiter) bool {
 	return !w.waiters[0].want.NoWait && 1 < unread && unread < len(ready)
 }
 
-// chooseQueues chooses the queues of records that a call for one of several keys joins next: the
-// shortest ones. It chooses none until all records are read, while a key is free, or while the
-// outcome of a grant is unknown.
+// chooseQueues chooses the records whose queues a call of First joins next: those with the shortest
+// queues. It chooses none until all records are read, while a key is free, or while the outcome of
+// a grant is unknown.
 func (w *call) chooseQueues(ready []*waiter) {
 	if len(w.waiters) == 1 {
 		return

@@ -163,7 +163,8 @@ func TestNonBlockingAcquireAllFailsIfAnyHolderIsLive(t *testing.T) {
 	})
 }
 
-// The client has abandoned a grant of b, which was applied. So no caller holds b.
+// The client has abandoned a grant of "b", which DynamoDB has applied. So the record shows a holder
+// of "b", but no caller holds the key.
 func TestNonBlockingAcquireAllTakesOverOwnAbandonedGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.Config(), night, "a")

@@ -181,12 +181,12 @@ func TestPauseForOtherProcessesIsNotCutShortIfTurnIsPassedOn(t *testing.T) {
 		lab.Elapse(500 * time.Millisecond)
 		w.Release(b)
 		began := time.Now()
-		// The first call had the turn for key a, but is granted b. So it passes the turn for a
-		// to the second call.
+		// The first call had the turn for "a", but is granted "b". So it passes the turn for "a" to
+		// the second call.
 		b = <-first
 		lab.Want(t, "key", b.Key().Partition, "b")
 		a = <-second
-		// Other processes may acquire a for two seconds after its release.
+		// Other processes may acquire "a" for two seconds after its release.
 		lab.WantTook(t, "a was granted after", began, time.Second, 2*time.Second)
 		w.Release(a)
 		w.Release(b)
@@ -352,8 +352,8 @@ func TestAcquireAnyRetriesFailedRequestOncePerSecondOnAverage(t *testing.T) {
 	})
 }
 
-// A takeover of a gets no answer. Another client then takes a over, and keeps it. So the unanswered
-// takeover can no longer be applied, and must not keep AcquireAny from the other key.
+// A takeover of "a" gets no answer. Another client then takes "a" over, and keeps it. So the
+// unanswered takeover can no longer be applied, and must not keep AcquireAny from the other key.
 func TestAcquireAnyAcquiresOtherKeyAfterUnansweredTakeover(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.Config(), 0, "a")

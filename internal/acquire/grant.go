@@ -114,8 +114,8 @@ func (w *waiter) grant(session Session, takeOver bool) (GrantAttempt, *protocol.
 }
 
 // shows returns the waiter's attempt that the record shows as the current grant. It returns false
-// if there is none, or if less than half of its trusted time is left. The attempt's reply may be
-// lost, or may reject only a second copy.
+// if there is none, or if less than half of its trusted time is left. The reply to the attempt may
+// be lost, or may be the rejection of a second copy.
 func (w *waiter) shows(item protocol.Item, sent []GrantAttempt) (GrantAttempt, bool) {
 	r, err := w.c.Decode(w.want.Key, item) // if item is nil, Decode returns an error and an empty record
 	if a, ok := w.handed(r); ok && err == nil && !r.Released {
@@ -174,7 +174,7 @@ func (w *waiter) leaveTried() []GrantAttempt {
 
 // leave ends the wait for the key and passes on the local turn. In the background, it frees the key
 // if an unanswered attempt has acquired it, and removes the waiter's queue entry. It must be called
-// last, and once: the goroutine uses the waiter.
+// last, and once, because its goroutine still uses the waiter.
 func (w *waiter) leave() {
 	tried := w.leaveTried()
 	if w.ready {
@@ -199,8 +199,8 @@ func (w *waiter) startOver() *waiter {
 }
 
 // freeInDoubt releases the key if one of the attempts in tried has acquired it. It sends each write
-// only once. If DynamoDB applies an attempt after that write, it delays other clients, but not this
-// one, for one lease.
+// only once. An attempt that DynamoDB applies after that write delays other clients for one lease,
+// but does not delay this client.
 func (w *waiter) freeInDoubt(tried []GrantAttempt) {
 	for len(tried) > 0 {
 		// The attempts may have different owners: each session has its own owner, and a session

@@ -75,8 +75,8 @@ func (w *waiter) begin(given turn) {
 }
 
 // move returns the next step of the waiter and the pause before it (see decide.Next). It never
-// returns a takeover of this client's own lock. After the pause, the caller must call move again:
-// by the client's clock, the step may still be too early.
+// returns a takeover of this client's own lock. After the pause, the caller must call move again.
+// The pause may end too early by the client's clock, which is not that of the timer.
 func (w *waiter) move(u float64) (decide.Move, time.Duration) {
 	view, now := w.view, w.c.Now().Mono
 	// decide.Next wants a recent read before a takeover. While reads fail, pretend that the record
@@ -152,8 +152,9 @@ func (w *waiter) observe(item protocol.Item) error {
 	return nil
 }
 
-// noteHolder records the holder that a reply has shown. The reply was read at the times now and
-// wall. The parameter v contains the time when the client first saw the record's version.
+// noteHolder records the holder that a reply has shown. The parameters now and wall are the clock
+// readings when the reply arrived. The parameter v contains the time when the client first saw the
+// record's version.
 func (w *waiter) noteHolder(held *protocol.Record, v observed.Version, now decide.Instant, wall time.Time) {
 	w.view.Free, w.view.Ours = false, w.isOurs(*held)
 	w.view.Grant, w.view.Dead = v.Granted, w.c.Observer.DeadAt(*held, v, now, wall)
@@ -178,9 +179,9 @@ func (w *waiter) noteHolder(held *protocol.Record, v observed.Version, now decid
 	}
 }
 
-// isOurs reports whether the grant comes from this client, although none of its callers holds the
-// key by it. This waiter or an earlier call has sent the grant, or the queue entry that became the
-// grant.
+// isOurs reports whether the grant in r comes from this client, but no caller holds the key by it.
+// This waiter or an earlier call has sent the grant, or has sent the queue entry from which a
+// release made the grant.
 func (w *waiter) isOurs(r protocol.Record) bool {
 	_, granted := w.tried.Find(r.Version)
 	_, handed := attempts.Find(w.queue.entries, r.Grant)
@@ -288,9 +289,9 @@ func (w *waiter) succeeded(s step) {
 	}
 }
 
-// failed notes that a request of kind s has failed, unless err is nil, and when to repeat it. If
-// the record is missing or damaged, a call for several keys drops the key. A returned error ends
-// the wait of the call.
+// failed handles err, the error of a request of kind s, and notes when to repeat the request. It
+// does nothing if err is nil. A call for several keys drops a key whose record is missing or
+// damaged. A returned error ends the wait of the call.
 func (w *waiter) failed(s step, err error) error {
 	f := attempts.FailureOf(err)
 	switch {

@@ -196,7 +196,8 @@ func TestTakeoverIsRejectedIfRenewalIsAppliedFirst(t *testing.T) {
 			return r.Send()
 		})
 		w.Acquire(b, "job")
-		// If the renewal was never applied, this time is many years.
+		// If the renewal was never applied, landed is the zero time, and the measured time is many
+		// years.
 		lab.WantTook(t, "taken over, after the renewal was applied,", landed, 20*time.Second, 22*time.Second)
 		_ = a.Close(t.Context())
 	})

@@ -83,8 +83,8 @@ func newPlace(ctx context.Context, want *Want, turns chan turn) *Place {
 }
 
 // acceptsHandOver reports whether another goroutine may hand the key to the call. It returns false
-// for several keys, and for the options Once and Every: a hand-over does not check whether the work
-// is done.
+// for a call for several keys, and for the options Once and Every: a hand-over does not check
+// whether the work is done.
 func (p *Place) acceptsHandOver() bool { return !p.Want.OneOfSeveral && p.Want.Once.None() }
 
 // join adds p to the queue of its key. If no goroutine has the turn of that key, p gets the turn
@@ -198,8 +198,9 @@ func (l *LocalQueues) GrantedOutOfTurn(key protocol.Key, grant Holding) {
 	}
 }
 
-// Pass gives the turn of a key to the next waiter. The goroutine with the turn must hold the key by
-// grant, or must not have acquired it if grant is nil. Otherwise Pass does nothing.
+// Pass gives the turn of a key to the next waiter. It does nothing unless the goroutine with the
+// turn holds the key by the given grant. A nil grant means that this goroutine has not acquired the
+// key.
 func (l *LocalQueues) Pass(key protocol.Key, grant Holding) { l.PassAfter(key, grant, 0) }
 
 // PassQueued is Pass for a key whose record has a queue. It never delays the next waiter: waiters
@@ -233,9 +234,9 @@ func (l *LocalQueues) holder(q *localQueue) *protocol.Record {
 	return &holder
 }
 
-// tellHolder sends the holder to the queued calls with NoWait, and removes these calls. In a turn
-// that began with a delay, it may send the last holder before that turn. It does nothing if no
-// holder is known. The caller must hold l.mu.
+// tellHolder sends the holder to the queued calls with NoWait, and removes these calls. If no
+// holder is known, but the turn began with a delay, it sends the last holder before the turn. It
+// does nothing if there is no such holder. The caller must hold l.mu.
 func (l *LocalQueues) tellHolder(q *localQueue) {
 	if len(q.waiting) == 0 {
 		return
@@ -299,9 +300,9 @@ func (q *localQueue) next() *Place {
 	return p
 }
 
-// Successor removes and returns the waiter to which the holder, by its grant, may hand the key. It
-// returns nil if there is none: the holder must release the key. The holder keeps the turn until it
-// calls HandOver or, after PutBack, passes the turn.
+// Successor removes and returns the next waiter if the holder, whose grant is given, may hand the
+// key to it. Otherwise it returns nil, and the holder must release the key. The holder keeps the
+// turn until it calls HandOver or, after PutBack, passes the turn.
 func (l *LocalQueues) Successor(key protocol.Key, grant Holding, queued bool) *Place {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,9 +10,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// The id of a grant made from a queue entry is the entry's version. Such a grant is written after
-// the waiter sends the last request whose reply does not show it. So the waiter counts the trusted
-// time from that request.
+// The id of a grant made from a queue entry is the entry's version. If the reply to a request does
+// not show the grant, the grant was written after that request was sent. So the waiter counts the
+// trusted time from the last such request.
 
 // inQueue contains what a waiter knows about the queue of the record and about its own
 // entries in it.
@@ -220,8 +220,8 @@ func (w *waiter) forget(version string) {
 // key to the waiter meanwhile, leaveQueue frees the key. Close waits for leaveQueue.
 func (w *waiter) leaveQueue() {
 	until := durations.Sum(w.c.Now().Mono, decide.HandOverLease(w.want.Timing.Lease))
-	// An entry only moves toward the head, so DynamoDB rejects the write at most once for each
-	// entry of a full queue.
+	// The condition of the write contains the entry's index. An entry only moves toward the head,
+	// so DynamoDB rejects the write at most once for each place in the queue.
 	for range protocol.MostWaiters {
 		at := w.queueEntry()
 		if at == nil {

@@ -96,8 +96,8 @@ func (l *Loss) Seen(r protocol.Record, ours ...string) {
 	}
 }
 
-// SeenGone reports whether the client has read a record that no longer showed the grant. It returns
-// false if By is nil and the reason is Replaced: a renewal was applied, but its record is damaged.
+// SeenGone reports whether the client has read a record that no longer showed the grant. The reason
+// Replaced does not suffice: if By is nil, a renewal was applied, but its record is damaged.
 func (l Loss) SeenGone() bool { return l.Reason == Broken || l.Reason == Replaced && l.By != nil }
 
 // Errorf returns the error of the call op, which the client refuses before it sends a request.

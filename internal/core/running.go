@@ -206,8 +206,9 @@ func GoesOn(ctx context.Context, partition string) context.Context {
 	return context.WithValue(ctx, goesOn{}, partition)
 }
 
-// IsGoingOn reports whether ctx, or a parent of ctx, is a result of GoesOn for the key. The context
-// of the lock that the marked call has acquired is one for this key only.
+// IsGoingOn reports whether ctx, or a parent of ctx, is a result of GoesOn for the key. A lock's
+// context inherits this mark from the call that acquired the lock, but the mark does not apply to
+// other keys.
 func IsGoingOn(ctx context.Context, key protocol.Key) bool {
 	return ctx.Value(goesOn{}) == key.Partition
 }

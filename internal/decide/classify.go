@@ -110,7 +110,8 @@ func CredentialsRefused(err error) bool {
 func Throttled(err error) bool { return refusedAs(throttled, err) }
 
 // refusedAs reports whether err has an error code whose meaning is m. For a cancelled transaction,
-// it reports whether the reason of at least one item has the cause m.cause, which must not be None.
+// it reports whether the reason of at least one item has the cause m.cause. The caller must not
+// pass a meaning with the cause None.
 func refusedAs(m meaning, err error) bool {
 	if cancelled, ok := as[*types.TransactionCanceledException](err); ok {
 		return slices.ContainsFunc(cancelled.CancellationReasons, func(r types.CancellationReason) bool {
@@ -158,8 +159,8 @@ func ServerSilent(err error) bool {
 }
 
 // Accepted reports whether err, the result of a request, proves that the caller has the right
-// credentials. A denial by IAM does not: they may belong to the wrong identity. A server error does
-// not: the server may fail before it checks them.
+// credentials. A denial by IAM is no proof: the credentials may belong to the wrong identity. A
+// server error is no proof: the server may fail before it checks the credentials.
 func Accepted(err error) bool {
 	switch Classify(err).Cause {
 	case None, ConditionFailed, Busy:

@@ -56,29 +56,30 @@ const (
 )
 
 // RenewalDeadline returns how long the client waits for the answer to one renewal. It is about a
-// quarter of left, so that there is time for more renewals if this request is lost. It is never
-// more than left.
+// quarter of the trusted time left, so that there is time for more renewals if this request is
+// lost. It is never more than left.
 func RenewalDeadline(left time.Duration) time.Duration {
 	return min(max(left/4, renewalAtLeast), renewalAtMost, left)
 }
 
 // FirstRenewal returns the pause between a grant and its first renewal: half a period to a whole
 // one. It is random, so that locks granted together are not renewed together. If the reply to the
-// grant came late, left/3 may replace the period.
+// grant came late, a third of the trusted time left may replace the period.
 func FirstRenewal(period, left time.Duration, u float64) time.Duration {
 	return durations.Scale(min(period, max(left, 0)/3), 0.5+0.5*u)
 }
 
 // FirstRenewalOfHandOver returns the pause between the read that shows a hand-over and the first
-// renewal. A client that soon releases the key needs no renewal. The pause is short so that most of
-// the lease remains for retries if DynamoDB throttles the renewal.
+// renewal. There is a pause because a client that soon releases the key needs no renewal. It is
+// short so that most of the lease remains for retries if DynamoDB throttles the renewal.
 func FirstRenewalOfHandOver(lease, left time.Duration) time.Duration {
 	return max(min(lease/10, left/3), 1)
 }
 
-// NextRenewal returns the pause after a renewal whose answer took the given time: usually period −
-// took, at most left/3. The pause is random after a slow answer or a displaced renewal (not sent at
-// its regular time), to spread out renewals sent together.
+// NextRenewal returns the pause after a renewal whose answer took the given time. The pause is
+// usually period − took, and at most a third of the trusted time left. After a slow answer or a
+// displaced renewal (not sent at its regular time), it is random, to spread out renewals sent
+// together.
 func NextRenewal(period, took, left time.Duration, displaced bool, u float64) time.Duration {
 	pause := durations.Less(period, took)
 	if displaced || pause < period/2 {

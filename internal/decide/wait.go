@@ -33,9 +33,9 @@ type Position struct {
 // has received a reply.
 const FirstRoundTrip = 10 * time.Millisecond
 
-// RoundTrip returns the estimate of the round trip after a request that took the given time, from
-// the known estimate before. Slow requests raise it only slowly: queued waiters pause for multiples
-// of it, and a key handed to a pausing waiter is idle.
+// RoundTrip returns the new estimate of the round trip after a request that took the given time.
+// The parameter known is the old estimate. Slow requests raise it only slowly: queued waiters pause
+// for multiples of it, and a key handed to a pausing waiter is idle.
 func RoundTrip(known, took time.Duration) time.Duration {
 	if took < known {
 		return durations.Less(known, durations.Less(known, took)/4)
@@ -89,9 +89,9 @@ func IsSuspended(end, wall time.Time, lease time.Duration) bool {
 // more than a quarter of that lease.
 const leastLongest = 25 * time.Millisecond
 
-// LongestPauseInQueue returns the longest pause of a queued waiter with lease own, if the holder
-// has lease held. The holder may hand the key over during the pause. Most of the hand-over lease,
-// or of own if shorter, must then be left.
+// LongestPauseInQueue returns the longest pause of a queued waiter. The parameters are the leases
+// of the waiter (own) and of the holder (held). The holder may hand the key over during the pause.
+// Most of the hand-over lease, or of own if shorter, must then be left.
 func LongestPauseInQueue(own, held time.Duration) time.Duration {
 	return max(min(LongestQueuePause, min(own, HandOverLease(held))/4), leastLongest)
 }
@@ -194,8 +194,8 @@ func Next(v View, now time.Duration, u float64) (Move, time.Duration) {
 func DeadByVersion(since, lease time.Duration) time.Duration { return durations.Sum(since, lease) }
 
 // DeadByClock returns the monotonic time, perhaps past, when the wall clock shows expires + skew +
-// step. A holder that has not renewed is then dead. For skew, see protocol.Reading. The unit of
-// expiry times is step, or zero if rounding does not matter.
+// step. A holder that has not renewed is then dead. For skew, see protocol.Reading. The parameter
+// step is the unit in which expiry times are stored, or zero if rounding does not matter.
 func DeadByClock(expires time.Time, skew, step time.Duration, wall time.Time, now time.Duration) time.Duration {
 	return durations.Sum(now, expires.Add(durations.Sum(skew, step)).Sub(wall))
 }
@@ -266,10 +266,10 @@ type Outside struct {
 	Last      time.Duration // duration of the last pause
 }
 
-// Front returns a time: the median of the known times when the queued waiters began to wait, or
-// zero if none is known. A waiter outside the queue that began earlier is overdue. With a later
-// front, more waiters would compete for the last entries. With the third quartile and 64 clients,
-// each grant would cost three more reads.
+// Front returns the median of the known times when the queued waiters began to wait, or zero if
+// none is known. A waiter outside the queue that began earlier is overdue. With the third quartile
+// instead, more waiters would compete for the last entries: with 64 clients, each grant would cost
+// three more reads.
 func Front(began []time.Time) time.Time {
 	known := slices.DeleteFunc(slices.Clone(began), time.Time.IsZero)
 	if len(known) == 0 {
@@ -280,9 +280,9 @@ func Front(began []time.Time) time.Time {
 }
 
 // pause returns the time until the waiter's next read: half of the estimated time until the front
-// (see Front) reaches the waiter's own start. The estimate assumes that the front moves as fast as
-// since the waiter's first read. After one read, it assumes one second per second: a queue of
-// constant length whose waiters wait equally long.
+// (see Front) reaches the waiter's own start. The estimate uses the mean speed of the front since
+// the waiter's first read. After one read, it assumes one second per second: a queue of constant
+// length whose waiters wait equally long.
 //
 // If the queued waiters began at nearly the same time, the front does not move for long, and then
 // jumps. While it has hardly moved, the pause is a tenth of the wait so far. There may be thousands

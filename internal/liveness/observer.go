@@ -40,8 +40,8 @@ func (by Rule) deadAt(r protocol.Record, since, now time.Duration, wall time.Tim
 }
 
 // GrantOf returns a string that identifies a grant of a key, and that renewals do not change. For
-// grants without an id, by other libraries, it is the owner, perhaps empty. Libraries of layouts
-// with an expiry time never renew, so there the version serves.
+// grants without an id, by other libraries, it is the owner, perhaps empty. In layouts with an
+// expiry time, it is then the version, as libraries of these layouts never renew.
 func GrantOf(r protocol.Record) string {
 	if r.Lease > 0 {
 		return cmp.Or(r.Grant, r.Owner)

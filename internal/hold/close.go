@@ -127,9 +127,9 @@ func (cl *closer) freeAll(locks []*Lock) {
 	cl.report(err)
 }
 
-// freeOne starts a goroutine that frees a lock. Before that, it waits for a slot, so that locks get
-// slots in order. If a function passed to Do runs under the lock, the goroutine waits instead: for
-// the function, then for a slot.
+// freeOne frees a lock on a new goroutine. First it waits for a slot, so that locks get slots in
+// order. If a function passed to Do runs under the lock, freeOne does not wait. The goroutine then
+// waits for the function, and after that for a slot.
 func (cl *closer) freeOne(h *Lock) {
 	if !h.isBusy() {
 		ok := cl.slots.Lock(cl.limit)

@@ -179,9 +179,9 @@ func TestGrantCanBeResumedAgainIfOutcomeOfFirstResumeIsUnknown(t *testing.T) {
 	})
 }
 
-// The first goroutine begins to wait before the lock is resumed, so it polls. The second waits
-// behind it. The release hands the key to neither, because the record's queue is suspended. The
-// first then sends a grant, and is cancelled before the reply.
+// The first goroutine begins to wait before the lock is resumed, so it polls the record. The second
+// waits behind it. The release hands the key to neither, because the record's queue is suspended.
+// The first then sends a grant, and is cancelled before the reply.
 func TestSecondWaiterForResumedLockAcquiresKeyIfFirstIsCancelled(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())

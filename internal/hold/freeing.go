@@ -85,8 +85,8 @@ func (r *release) freeing() *freeing {
 }
 
 // free hands the key to the head of the record's queue or, if there is none, to the next waiting
-// goroutine. Otherwise it releases the key. If the trust had ended before, it sends one conditional
-// release, because the record may still show the grant.
+// goroutine. Otherwise it releases the key. If the trust had ended before the first write, it sends
+// one conditional release, because the record may still show the grant.
 func (r *release) free() {
 	f := r.freeing()
 	f.reportsDone = f.reportsDone || r.terms.Done
@@ -185,9 +185,9 @@ func (f *freeing) end(err error) {
 	f.r.end(err)
 }
 
-// repeat starts a timer that repeats a failed release, if the record may still show the grant, and
-// reports whether it has. Without the timer, other clients would wait until the lease expires. A
-// session's lease would not expire, because this client renews it.
+// repeat starts a timer that repeats a failed release, if the record may still show the grant. It
+// reports whether it has started the timer. Without the timer, other clients would wait until the
+// lease expires. A session's lease would not expire, because this client renews it.
 func (f *freeing) repeat(err error) bool {
 	h, c := f.h, f.h.c
 	if f.retry != nil {

@@ -218,15 +218,15 @@ func TestCommitAndReleaseOfGroupFailsIfLockExpires(t *testing.T) {
 		c, _ := w.Work().Client(lab.Config(), lab.Clocks(func() (mono, boot time.Duration) {
 			mono = time.Since(began)
 			select {
-			// Last phase: the client has noticed that y is lost. Both clocks agree, so that x can
-			// be released.
+			// Third and last phase: the client has noticed that y is lost. Both clocks agree, so
+			// that x can be released.
 			case <-yEnds:
 				return mono, mono
 			default:
 			}
 			select {
-			// Phase before that: the release of x has ended the trust in x. The boot clock is an
-			// hour ahead, so that y expires.
+			// Second phase: the release of x has ended the trust in x. The boot clock is an hour
+			// ahead, so that y expires.
 			case <-xEnds:
 				return mono, mono + time.Hour
 			default:

@@ -65,9 +65,9 @@ func (g *Group) GuardError(err error, first int) error {
 	return cmp.Or(core.Public(lost), err)
 }
 
-// loseBy ends each lock that depends on a row in "shown", which no longer shows its grant, and then
-// reports the losses. A nil item is a missing row. The result has one error per lock: nil, or the
-// loss, which wraps err and otherwise(h).
+// loseBy ends each lock whose record or session row is in "shown", and then reports the losses.
+// Those rows no longer show the grants; a nil item is a missing row. The result has one error per
+// lock: nil, or the loss, which wraps err and otherwise(h).
 func loseBy(shown map[*row]protocol.Item, holds []*Lock, err error, otherwise func(*Lock) error) []error {
 	losses := make([]error, len(holds))
 	var lost []*Lock

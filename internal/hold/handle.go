@@ -260,8 +260,8 @@ func bind(ctx context.Context, locks ...*Handle) (*lockContext, context.CancelFu
 }
 
 // withoutReleaseOf returns a context for the requests of a release of holds. It ends when ctx ends,
-// with one exception. If ctx is bound to a lock in holds, the release ends ctx before it sends its
-// requests, and must not cancel them.
+// with one exception. If ctx is bound to a lock in holds, the release itself ends ctx before it
+// sends its requests. That must not cancel the requests.
 func withoutReleaseOf(ctx context.Context, holds ...*Lock) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	ends := []context.CancelFunc{func() { cancel(context.Canceled) }}

@@ -76,8 +76,8 @@ type noPool struct{ *lab.Wire }
 
 func (noPool) GetTransport() *http.Transport { return &http.Transport{} }
 
-// crowded returns a client with "job" and eight other locks. After a call of "another", the next
-// hand-over of "job" logs a warning, which blocks until the channel is closed. Meanwhile the
+// crowded returns a client that holds "job" and eight other locks. After a call of "another", the
+// next hand-over of "job" logs a warning, which blocks until the channel is closed. By then the
 // hand-over is applied, but the client has not checked whether the goroutine still waits.
 func crowded(w *lab.World, until <-chan struct{}) (c *leasehold.Client, wire *lab.Wire, job *leasehold.Lock, another func()) {
 	wire = w.Wire()
@@ -227,8 +227,9 @@ func TestReleaseReturnsNilIfNextWaiterIsCancelled(t *testing.T) {
 }
 
 // The first Release hands the key to a goroutine that is then cancelled. The release of its grant
-// is refused. Then the record shows neither mark nor grant. A second Release, with MarkDone, must
-// fail, but not with ErrLost: the first one ended the grant.
+// is refused. Then "becomes" changes the record, so that it shows neither the done mark nor that
+// grant. A second Release, with MarkDone, must fail, but not with ErrLost: the first one ended the
+// grant.
 func TestReleaseWithMarkDoneOptionFailsAfterEarlierHandOver(t *testing.T) {
 	lab.Each(t, map[string]func(w *lab.World){
 		"deleted":                 func(w *lab.World) { w.Delete("job") },

@@ -207,7 +207,8 @@ func refuseReleases(code string) lab.Fault { return lab.On(lab.Call.Releases, la
 // isUpdate reports whether the request is an UpdateItem.
 func isUpdate(c lab.Call) bool { return c.Op == "UpdateItem" }
 
-// allOrOne has functions that return what a test commits with: a group, or its first lock.
+// allOrOne has functions that choose what a test calls Commit on: the whole group, or its first
+// lock.
 var allOrOne = map[string]func(g *leasehold.Group) held{
 	"group":             func(g *leasehold.Group) held { return g },
 	"one lock of group": func(g *leasehold.Group) held { return g.Locks()[0] },

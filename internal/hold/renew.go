@@ -136,8 +136,8 @@ type failing struct {
 	locks    map[*row]error // rows whose last renewal failed, each with its error
 	attempts int            // number of failures since the last log line
 	logged   time.Time      // time when the last log line was written
-	// True from the first log line about failing renewals until all succeed again, which is logged,
-	// or until the last row in locks has ended.
+	// True from the first log line about failed renewals until the log line about the recovery, or
+	// until the last row in locks has ended.
 	inEpisode bool
 }
 

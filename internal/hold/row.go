@@ -129,9 +129,9 @@ func (r *row) guard() types.TransactWriteItem {
 	return r.proto.Guard(r.named(nil)).TransactItem(r.c.Table) // this condition names no versions, so it is true for every version of the grant
 }
 
-// isIn reports whether item is the row. The item may consist of its key only. Two spellings of a
-// number, such as 1 and 1.0, count as different keys. DynamoDB would then refuse a transaction with
-// two operations on the row.
+// isIn reports whether item is the row. The item may consist of its key only. isIn does not
+// recognize another spelling of a number in the key, such as 1.0 for 1. DynamoDB itself refuses a
+// transaction with two operations on the row.
 func (r *row) isIn(table *string, item protocol.Item) bool {
 	schema := r.c.Proto.Schema()
 	return sameTable(aws.ToString(table), r.c.Table) &&

@@ -122,9 +122,9 @@ func (s *session) tryToMark(limit context.Context, trusted bool) error {
 func (s *session) isMarked(item protocol.Item, sent []releaseAttempt) bool {
 	r, err := s.Decode(item)
 	if err != nil {
-		// The row is damaged or missing. A dead row is kept for a long time, so if it is missing,
-		// an operator has deleted it. If an attempt had no reply, assume that it was applied
-		// before. The method close ignores the result if the session was lost.
+		// The row is damaged or missing. A dead row is kept for a long time, so if the row is
+		// missing, an operator has deleted it. If an attempt had no reply, assume that it was
+		// applied before that. The method close ignores the result if the session was lost.
 		return s.marks.Silent()
 	}
 	_, ours := attempts.Find(sent, r.Version)

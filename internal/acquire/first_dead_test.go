@@ -59,7 +59,7 @@ func TestTryAcquireTakesOverFromDeadHolder(t *testing.T) {
 	})
 }
 
-func TestAcquireWaitsLessForTakeoverAfterFailedTryAcquire(t *testing.T) {
+func TestAcquireTakesOverSoonerAfterFailedTryAcquire(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.Config(), night, "job")
 		c, _ := w.Client(lab.Config())

@@ -160,7 +160,7 @@ func oftenHandedOver(w *lab.World) (*leasehold.Client, *lab.Wire, *leasehold.Loc
 	return c, wire, a
 }
 
-func TestTryAcquireDoesNotWaitBehindPauseForOtherProcesses(t *testing.T) {
+func TestTryAcquireFailsAtOnceDuringPauseForOtherProcesses(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _, a := oftenHandedOver(w)
 		next := w.Queue(c, "a")

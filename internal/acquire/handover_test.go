@@ -191,7 +191,7 @@ func TestHandOverStoresGrantBeforeItWakesWaiter(t *testing.T) {
 	hasTurn(t, ws[0])
 }
 
-func TestLocalQueueReturnsSuccessorOnlyForGrantThatHoldsKey(t *testing.T) {
+func TestSuccessorIsNilIfGrantDoesNotHoldKey(t *testing.T) {
 	l, held, _ := holding(t, 3, time.Second, 1)
 	isNext(t, l, &grant{}, nil)
 	if to := l.Successor(at("another key"), held, false); to != nil {

@@ -38,7 +38,7 @@ func TestKeyPassesFromCancelledWaiterToNextWaiter(t *testing.T) {
 	})
 }
 
-func TestKeyWithLastTokenIsReleasedIfItsWaiterIsCancelled(t *testing.T) {
+func TestKeyWithMaximumTokenIsReleasedIfItsWaiterIsCancelled(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		setup, _ := w.Client(lab.Config())
 		w.Release(w.Acquire(setup, "job"))
@@ -265,7 +265,7 @@ func leavesUnderHandOver(leave func(), hand lab.Fault) lab.Fault {
 	}
 }
 
-func TestOutcomeOfRefusedReleaseIsKnownAfterRepeatedHandOver(t *testing.T) {
+func TestRefusedReleaseAfterRepeatedHandOverHasKnownOutcome(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.Config())
 		leave, _ := mayLeave(w, c)

@@ -257,9 +257,9 @@ func (s *Settings) failover(at *Store) ([]string, error) {
 	return seen[1:], nil
 }
 
-// RefuseFailover is called before "table create" creates a table. It returns an error if
-// --failover is given, because that flag needs a table in several Regions. The new table has one
-// Region, and its TTL, which must be off with several, is on.
+// RefuseFailover is called before "table create" creates a table. It returns an error if --failover
+// is given. That flag needs a table with several Regions and without TTL, but the new table has one
+// Region and TTL.
 func (s *Settings) RefuseFailover() error {
 	if s.Failover == "" {
 		return nil

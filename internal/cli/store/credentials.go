@@ -48,9 +48,9 @@ func (c *credentialSource) saw(r requests.Request) {
 	c.refused = true
 }
 
-// Retrieve returns credentials for a request. As the last source, the SDK asks the EC2 metadata
-// service, even outside EC2. If that fails, the SDK may retry, but only if the service is
-// expected on this machine (see hasMetadata).
+// Retrieve returns credentials for a request. If no other source has credentials, the SDK asks the
+// EC2 metadata service, even outside EC2. If the service fails, Retrieve lets the SDK retry only if
+// the service is expected on this machine (see hasMetadata).
 func (c *credentialSource) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	found, err := c.retrieve(ctx)
 	switch {

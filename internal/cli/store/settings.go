@@ -46,10 +46,12 @@ type Settings struct {
 // Place returns where the locks are stored: the store that a flag names, otherwise that in
 // LEASEHOLD_TABLE or LEASEHOLD_FILE, otherwise the default local store.
 //
-// If LEASEHOLD_REQUIRE_TABLE is true, or a setting suggests that the user uses AWS, the default
-// store is not used. Place then returns the parameter granted, the table of the grant to renew or
-// release, or an error if it is empty. In a trial without a grant, settings for all AWS programs,
-// such as AWS_PROFILE, do not rule out the default store (see package build).
+// If LEASEHOLD_REQUIRE_TABLE is true, or a setting suggests that the user uses AWS, Place does not
+// return the default store. It then returns the parameter granted, the table of the grant to renew
+// or release. If granted is empty, it returns an error.
+//
+// In a trial (see package build) without a grant, settings for all AWS programs, such as
+// AWS_PROFILE, do not rule out the default store.
 func (s *Settings) Place(granted string) (Place, error) {
 	p := Place{Table: s.Table, File: s.File}
 	required, err := s.requiresTable()
@@ -101,9 +103,9 @@ func (s *Settings) Place(granted string) (Place, error) {
 	return p, nil
 }
 
-// placeInEnvironment returns the values of LEASEHOLD_TABLE and LEASEHOLD_FILE. If the user has
-// set both, it returns an error, but an outer "leasehold run" may set both for its CMD. It also
-// refuses a LEASEHOLD_FILE that the user has set if required is true.
+// placeInEnvironment returns the values of LEASEHOLD_TABLE and LEASEHOLD_FILE. It accepts both only
+// if an outer "leasehold run" has set both for its CMD, and returns an error if the user has set
+// both. If required is true, it also refuses a LEASEHOLD_FILE that the user has set.
 func (s *Settings) placeInEnvironment(required bool) (table, file string, err error) {
 	if table, err = s.Variable("LEASEHOLD_TABLE"); err != nil {
 		return "", "", err
@@ -166,9 +168,9 @@ func (s *Settings) firstSet(names ...string) string {
 // awsFlags lists the flags that apply only to tables in DynamoDB.
 var awsFlags = []string{"--region", "--profile", "--endpoint-url", "--failover"}
 
-// AWSVariables lists the variables for the awsFlags, in the same order, each used if its flag is
-// not given. The command run sets them for CMD, so that nested commands use the same table.
-// Setting AWS_ variables would affect everything that CMD does with AWS.
+// AWSVariables lists the variables for the awsFlags, in the same order. A variable is used if its
+// flag is not given. The command run sets these variables for CMD, so that nested commands use the
+// same table. AWS_ variables would affect everything that CMD does with AWS.
 var AWSVariables = []string{"LEASEHOLD_REGION", "LEASEHOLD_PROFILE", "LEASEHOLD_ENDPOINT_URL", "LEASEHOLD_FAILOVER"}
 
 // ForAWS returns pointers to the values of awsFlags, in the same order.
@@ -178,7 +180,7 @@ func (s *Settings) ForAWS() []*string {
 
 // readAWSVariables sets the value of each of the awsFlags that was not given, from the flag's
 // variable in AWSVariables. If the Region and the Endpoint come from a grant, readAWSVariables
-// changes neither of them, even if one is empty.
+// leaves both unchanged, even if one is empty.
 func (s *Settings) readAWSVariables() error {
 	if s.byVariable == nil {
 		s.byVariable = map[string]string{}

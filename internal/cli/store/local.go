@@ -32,8 +32,8 @@ const DefaultFile = "locks.db"
 // openMachineStore then returns an error. With another store, this user could hold a key that
 // another user holds in the machine's store.
 //
-// Otherwise it is the user's own store. If the directory of root's own store belongs to another
-// user, defaultFile returns an error for root, because that user could replace the file.
+// Otherwise it is the user's own store. For root, defaultFile returns an error if the directory of
+// that store belongs to another user, because that user could replace the file.
 func (s *Settings) defaultFile() (file string, machine bool, err error) {
 	if s.MachineDir != "" && !missing(s.MachineDir) {
 		return filepath.Join(s.MachineDir, DefaultFile), true, nil
@@ -82,8 +82,8 @@ func openMachineStore(ctx context.Context, file string) (localdynamo.Store, erro
 }
 
 // makeShared creates the file of the machine's store, unless it exists. Every user who may create
-// files in the directory may also write to the file, whatever the umask. The mode is set before
-// the final name, which other processes may open immediately.
+// files in the directory may also write to the file, whatever the umask. The file gets its mode
+// before its final name, under which other processes may open it immediately.
 func makeShared(file string) error {
 	if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -205,9 +205,9 @@ func missing(path string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// MakeFile creates the file of a local store at path, unless it exists, and reports whether it
-// did. It creates no directory but the default store's. Otherwise a process with a mistyped path
-// would use a store of its own, and exclude no other process.
+// MakeFile creates the file of a local store at path, unless it exists, and reports whether it did.
+// It creates no directory except that of the default store. Otherwise a process with a mistyped
+// path would use a store of its own, and exclude no other process.
 func (s *Settings) MakeFile(path string) (made bool, err error) {
 	if !missing(path) {
 		return false, nil

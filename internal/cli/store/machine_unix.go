@@ -12,9 +12,9 @@ import (
 // machine share. An administrator creates the directory.
 const MachineDir = "/var/lib/leasehold"
 
-// giveGroup gives the file f the group of its directory dir, so that members of this group can
-// use f. The kernel refuses this if the user is not a member. Other users can then use f only if
-// its mode lets everyone use it.
+// giveGroup gives the file f the group of its directory dir, so that members of this group can use
+// f. If the user is not a member, the kernel refuses this. Other users can then use f only if its
+// mode lets everyone use it.
 func giveGroup(f *os.File, dir fs.FileInfo) {
 	if st, ok := dir.Sys().(*syscall.Stat_t); ok {
 		_ = f.Chown(-1, int(st.Gid))

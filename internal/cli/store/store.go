@@ -62,9 +62,9 @@ const Forever time.Duration = -1
 // It equals the limit for a reply from DynamoDB.
 const usualWait = 10 * time.Second
 
-// Open opens the lock table that settings choose. It returns an error if a local store's table
-// has another layout (unless o.AnyLayout), or the named file does not exist (unless o.Make).
-// Otherwise a mistyped name would look like a store without held keys.
+// Open opens the lock table that settings choose. It returns an error if a local store's table has
+// another layout (unless o.AnyLayout), or the named file does not exist (unless o.Make). If it
+// created the file, a mistyped name would look like a store without held keys.
 func Open(ctx context.Context, settings *Settings, o Opening) (*Store, error) {
 	r, err := settings.Records()
 	if err != nil {
@@ -172,8 +172,8 @@ func (s *Store) watch(o Opening) requests.Watch {
 // client.
 func (s *Store) Client(cfg leasehold.Config) (*leasehold.Client, error) {
 	cfg.Table, cfg.Layout, cfg.MaxSkew, cfg.ReleaseGrace = s.Table, s.Layout, s.MaxSkew, closeTimeout
-	// If the caller sets no lease, its client only reads, or resumes a grant, which has its
-	// own lease. Set a lease anyway, because the default may be too short for MaxSkew.
+	// A caller that sets no lease only reads, or resumes a grant, which has its own lease. Set a
+	// lease nevertheless, because the default may be too short for MaxSkew.
 	if cfg.Lease == 0 {
 		cfg.Lease = max(protocol.DefaultLease, s.ShortestLease())
 	}

@@ -100,9 +100,9 @@ func (r Records) Key(partition, sort string) leasehold.Key {
 // ShortestLease returns the shortest lease that is advisable for these records.
 func (r Records) ShortestLease() time.Duration { return shortestLease(r.Proto.Skew()) }
 
-// shortestLease returns the shortest lease that is advisable if wall clocks may be wrong by skew.
-// Its trust lasts at least a tenth of the skew, clamped to [lease.ShortestTrust, 2 s]. A shorter
-// lease could be lost because the machine is busy for a moment.
+// shortestLease returns the shortest lease that is advisable if wall clocks may be wrong by skew. A
+// holder trusts this lease for at least a tenth of the skew, clamped to [lease.ShortestTrust, 2 s].
+// A shorter lease could be lost because the machine is busy for a moment.
 func shortestLease(skew time.Duration) time.Duration {
 	const step = 500 * time.Millisecond // the result is a multiple of this step, so that people can type it
 	trust := min(max(skew/10, lease.ShortestTrust), 2*time.Second)
@@ -110,9 +110,9 @@ func shortestLease(skew time.Duration) time.Duration {
 	return max(durations.Sum(skew, time.Second), durations.Sum(least, step-1).Truncate(step))
 }
 
-// RefuseShortLease returns an error if a lease of the given length is too short for the layout.
-// In a layout that relies on clocks, trust is shorter than the lease by the possible difference
-// between the clocks. Of a short lease, almost nothing is left.
+// RefuseShortLease returns an error if a lease of the given length is too short for the layout. In
+// a layout that relies on clocks, the trusted time is shorter than the lease by the possible
+// difference between the clocks. With a short lease, almost no trusted time is left.
 func (r Records) RefuseShortLease(cmd *cobra.Command, length time.Duration) error {
 	skew, least := r.Proto.Skew(), r.ShortestLease()
 	switch {

@@ -75,9 +75,9 @@ func (b *background) began(c *Child, asked bool) {
 	c.terminal.takeBack()
 }
 
-// stopBackground handles a signal after CMD has ended (s.Stop if this leader must step down).
-// Signals that do not end a wait (endsWait) are ignored, others are forwarded to the processes
-// that outlive CMD. BackgroundStop replaces BackgroundWait, because a shell's background
+// stopBackground handles a signal that arrives after CMD has ended, or s.Stop if this leader must
+// step down. It ignores signals that do not end a wait (endsWait), and forwards others to the
+// processes that outlive CMD. BackgroundWait becomes BackgroundStop, because a shell's background
 // processes ignore Ctrl-C.
 func (s *supervision) stopBackground(c *Child, sig os.Signal) {
 	if !endsWait(sig) {

@@ -126,8 +126,8 @@ func StartError(name string, err error) error {
 // the gate. The supervisor sends the id of the child's group to the watchdog, and opens the gate.
 // The child becomes CMD through execve(2), which keeps its process id and group.
 //
-// The supervisor need not wait until the watchdog has read the id: the watchdog reads it before
-// the end of file that orders the kill.
+// If the supervisor is killed, the watchdog reads the end of its input, and then kills CMD. The id
+// comes before this end, so the supervisor need not wait until the watchdog has read the id.
 //
 // CMD must lead its group. In a group with another leader, CMD could easily leave the group: by
 // setsid(2), or by setpgid(2), which shells with job control call.

@@ -72,13 +72,14 @@ func startAtGate(self string, cmd *exec.Cmd) (*Child, *gate, error) {
 // gateEnds creates the socket for a gate. It returns the file descriptors of the supervisor's end
 // and of the child's end, in this order.
 //
-// The child's end keeps its descriptor number in the child, so it cannot replace another file
-// that CMD inherits. With exec.Cmd.ExtraFiles, it would be 3, a number under which CMD may
-// inherit a file.
+// The child's end keeps its descriptor number in the child, so it cannot replace another file that
+// CMD inherits. With exec.Cmd.ExtraFiles, the number would be 3, under which CMD may inherit a
+// file.
 //
-// A program that the SDK starts at this moment for credentials inherits a copy of the child's
-// end. Until this program exits, the supervisor does not learn that CMD runs. So it forwards no
-// signals to CMD, and does not react to a request to step down.
+// The SDK may start a program for credentials at this moment. The program inherits a copy of the
+// child's end, so await does not return before the program exits. Until then, the supervisor does
+// not know that CMD runs: it forwards no signals to CMD, and does not react to a request to step
+// down.
 func gateEnds() (here, there int, err error) {
 	syscall.ForkLock.RLock() // a process that started now would inherit the supervisor's end
 	defer syscall.ForkLock.RUnlock()
@@ -101,9 +102,9 @@ func (g *gate) await() {
 	}
 }
 
-// terminal is the controlling terminal. It belongs to one process group at a time: at first to
-// the supervisor's, so that the supervisor receives Ctrl-C. If CMD reads from it, the kernel
-// suspends CMD (termios(3), SIGTTIN). The supervisor then gives it to CMD's group.
+// terminal is the controlling terminal. It belongs to one process group at a time, first to the
+// supervisor's, which therefore receives Ctrl-C. If CMD reads from the terminal, the kernel
+// suspends CMD (termios(3), SIGTTIN). The supervisor then gives the terminal to CMD's group.
 type terminal struct {
 	f     *os.File
 	given bool
@@ -187,8 +188,8 @@ var parent = os.Getppid()
 const parentEvery = 250 * time.Millisecond
 
 // ParentEnd returns a channel that is closed when this process's parent has ended. It returns an
-// error if the parent is init, which may have adopted this process. Another process that adopted
-// this one before this program began is taken for the parent.
+// error if the parent is init, which may have adopted this process. If another process adopted it
+// before this program began, ParentEnd takes that process for the parent.
 func ParentEnd() (<-chan struct{}, error) {
 	if parent <= 1 { // zero means that the parent is outside of this container
 		return nil, errors.New("--die-with-parent: leasehold was started by init, or by a process that has ended already: " +
@@ -250,8 +251,8 @@ func isJob() bool {
 // stopSelf suspends this process until it receives SIGCONT.
 func stopSelf() { stopUntilContinued(unix.Getpid()) }
 
-// stopUntilContinued suspends this process or, if target is 0, its whole process group. It
-// returns when SIGCONT has arrived. It must wait for SIGCONT explicitly: kill(2) may return a
+// stopUntilContinued suspends this process, or its whole process group if target is 0. It returns
+// when SIGCONT has arrived. It must wait for SIGCONT explicitly, because kill(2) may return a
 // moment before this process is suspended.
 func stopUntilContinued(target int) {
 	continued := make(chan os.Signal, 1)
@@ -275,14 +276,15 @@ const sentLimit = time.Second
 // ContinueSignal may overtake signals that were sent earlier.
 const overtakes = 5 * time.Millisecond
 
-// awaitSent waits for signals that ask this process to end, and that were sent before the call
-// but have not arrived yet. A service manager, for example, may send SIGTERM to this process and
-// to CMD. On a busy machine, CMD may end before SIGTERM arrives here.
+// awaitSent waits for signals that ask this process to end, and that were sent before the call but
+// have not arrived yet. A service manager, for example, may send SIGTERM to this process and to
+// CMD. On a busy machine, CMD may end before SIGTERM arrives here.
 //
-// So awaitSent sends itself ContinueSignal, which does not affect a running process, and waits
-// for it. The kernel and the Go runtime deliver the pending signal with the lowest number first.
-// The awaited signals have lower numbers, so they normally arrive first. A thread that receives
-// one may be preempted, so awaitSent then sleeps for the time overtakes.
+// So awaitSent sends ContinueSignal to this process, which does not affect a running process, and
+// waits for it. The kernel and the Go runtime deliver the pending signal with the lowest number
+// first. The awaited signals have lower numbers than ContinueSignal, so they normally arrive before
+// it. But the thread that receives one of them may be preempted, so awaitSent then sleeps for the
+// time overtakes.
 func awaitSent() {
 	last := make(chan os.Signal, 1)
 	signal.Notify(last, ContinueSignal)

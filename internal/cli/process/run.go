@@ -114,9 +114,9 @@ func Run(j Job, lock Lock, renewed <-chan struct{}, signals *Signals, say *say.M
 	return s.Ended, nil
 }
 
-// start starts CMD. Normally CMD waits at the gate until the watchdog process has been sent its
-// group's id. If s.self is empty, the watchdog is a goroutine of this process. A gate would not
-// help then: the goroutine is killed with this process, and cannot kill CMD.
+// start starts CMD. Normally CMD waits at the gate until start has sent the id of CMD's process
+// group to the watchdog process. If s.self is empty, the watchdog is a goroutine of this process. A
+// gate would not help then: the goroutine is killed with this process.
 func (s *supervision) start() (*Child, error) {
 	start := startAtGate
 	if s.self == "" {

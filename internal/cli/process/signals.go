@@ -51,8 +51,8 @@ func UntilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 func (s *Signals) Release() { signal.Stop(s.C) }
 
 // Bind returns a copy of ctx that is cancelled when Orphaned is closed, or when a signal arrives
-// that would end this process. The caller must call the returned function, which puts the signal
-// back into C for a CMD that starts at that moment.
+// that would end this process. The caller must call the returned function. It puts the signal back
+// into C, so that a CMD that starts at the same moment receives the signal.
 func (s *Signals) Bind(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	ended := make(chan os.Signal, 1) // receives that signal, if it arrives; closed when no more signals are received from C
@@ -88,8 +88,8 @@ func (s *Signals) Bind(ctx context.Context) (context.Context, context.CancelFunc
 	}
 }
 
-// end is called after CMD has ended. It reports whether C contains a signal that asks a program
-// to end: this process may not have read it yet. The signal stays in C, because it must also end
+// end is called after CMD has ended. It reports whether C contains a signal that asks a program to
+// end, and that this process has not handled yet. The signal stays in C, because it must also end
 // the next wait of leasehold elect.
 func (s *Signals) end() (told bool) {
 	awaitSent()

@@ -27,14 +27,15 @@ import (
 //
 //	group PGID     the process group to stop
 //	began N        when CMD began, as the function Began returns it
-//	held TEXT      a kill must include each process with an environment entry that begins with TEXT
+//	held TEXT      kill also each process with an environment entry that begins with TEXT
 //	trust NS       trust ends at NS nanoseconds on the clock of package boottime
 //	stop           stop the group now: the lock is lost, or the process that started leasehold has ended
 //	done           CMD has ended: exit
 //	end of input   the supervisor has died: kill the group and exit
 //
 // The watchdog sends the stop signal one grace period before the end of trust, and SIGKILL at the
-// end of trust. A renewal in between does not prevent SIGKILL, because CMD is already stopping.
+// end of trust. A renewal after the stop signal does not prevent SIGKILL, because CMD is already
+// stopping.
 type watchdog struct {
 	signal  syscall.Signal
 	grace   time.Duration
@@ -232,12 +233,12 @@ const (
 )
 
 // Signal sends sig to CMD's group and, unless d.GroupOnly is true, to descendants outside it.
-// Signals other than SIGKILL go only to the groups of orphans among these. Descendants with a
-// parent may get sig from it, for example from a nested "leasehold run".
+// SIGKILL goes to each of them, but any other signal only to the groups of orphans. A descendant
+// with a parent may get that signal from its parent, for example from a nested "leasehold run".
 func (d Descent) Signal(group int, sig syscall.Signal) {
-	// The group's id belongs to another program if a process other than CMD has it. The
-	// supervisor and CMD's group may have ended while this watchdog was suspended. If no process
-	// has the id, CMD has ended, and the kernel keeps it for CMD's group.
+	// The supervisor and CMD's group may have ended while this watchdog was suspended. The group's
+	// id may then belong to another program: a process has this id, but began at another time than
+	// CMD. If no process has the id, CMD has ended, but the kernel keeps the id for CMD's group.
 	if now := Began(group); d.Began == 0 || now == 0 || now == d.Began {
 		_ = KillGroup(group, sig) // fails if the group has no processes, and then no signal is needed
 	}

@@ -198,9 +198,9 @@ func (g Grant) ResumeToRelease(ctx context.Context, locks *leasehold.Client, her
 	}
 }
 
-// explain adds a possible cause to an err that reports the grant as lost. The grant may have been
-// renewed after this copy was written, or may be from a store other than the parameter here. If
-// neither is possible, explain returns err unchanged.
+// explain adds a possible cause to an err that reports the grant as lost: the grant may have been
+// renewed after this copy was written, or "here" may not be the store of the grant. If neither is
+// possible, explain returns err unchanged.
 func (g Grant) explain(here Place, err error) error {
 	unsure := func(says string) error { return unsureError{failure.Like(err, failure.Brief(err)+": "+says)} }
 	switch {

@@ -151,9 +151,10 @@ func (h *Hold) finish(ended process.Ended) error {
 	return nil
 }
 
-// late returns the error if CMD was stopped for a missing renewal, but exited while the lock was
-// trusted. It is ErrLost, although no other client can have acquired the lock: leasehold stopped
-// CMD as after a loss. The parameter why is the last renewal's error, or "" if that succeeded.
+// late returns the error for a CMD that leasehold stopped for want of a renewal, but that exited
+// while the lock was still trusted. No other client can have acquired the lock, but the error is
+// ErrLost, because leasehold stopped CMD as after a loss. The parameter why is the last renewal's
+// error, or "" if it succeeded.
 func late(keys, why string) error {
 	if why == "" {
 		return failure.Like(leasehold.ErrLost, fmt.Sprintf("%s was not renewed before trust was about to end; CMD was stopped", keys))
@@ -226,9 +227,9 @@ func (h *Hold) release(ended process.Ended, lost error, done bool) error {
 	return h.free(ctx, limit, done)
 }
 
-// free releases the locks until success, cancellation of ctx, or limit. If done is true, it also
-// marks the work as done and ignores limit. If ctx is then cancelled, free returns, but the
-// client continues until the lease expires or it is closed.
+// free releases the locks. It tries until it succeeds, ctx is cancelled, or limit has passed. If
+// done is true, it also marks the work as done, and ignores limit. If ctx is then cancelled, free
+// returns, but the client continues until the lease expires or the client is closed.
 func (h *Hold) free(ctx context.Context, limit time.Duration, done bool) error {
 	if done {
 		freed := make(chan error, 1)

@@ -23,9 +23,9 @@ const (
 	tryingAfter = time.Second // with -n, how long leasehold observes a holder that appears dead before it prints that it waits
 )
 
-// A wait reports the holder while the command waits. It reports at the start, once a minute, and
-// on each new queue position, at most once a second. Both limits span all waits of the process:
-// an election may begin one every second.
+// A wait reports the holder while the command waits: at the start, once a minute, and on each new
+// queue position, but new positions at most once a second. These limits apply to all waits of the
+// process together, because an election may begin a wait every second.
 type wait struct {
 	say  *say.Messages
 	now  func() time.Time
@@ -261,13 +261,13 @@ func (e *allHeldError) Error() string {
 
 func (e *allHeldError) Unwrap() error { return e.err }
 
-// A client recognizes a dead holder only after observing it for a lease. With a shorter --wait,
-// that never happens, even if repeated. So the command then tries once more, as with -n: this
-// observes a holder that appears dead for its lease.
+// A client recognizes a dead holder only after observing it for a whole lease. With a shorter
+// --wait, it never does, however often the user repeats the command. So the command then tries once
+// more, as with -n: if the holder appears dead, it observes the holder for a whole lease.
 
 // wasTooShort reports whether the wait, which failed with err, was shorter than a holder's lease.
-// It also returns true if err lacks a holder's lease. A record under a shared lease does not
-// contain the length. The error for several keys or permits contains only one holder.
+// It also returns true if err does not contain every holder's lease. A shared lease is not in the
+// record, and an error for several keys or permits contains only one holder.
 func (w Wanted) wasTooShort(err error) bool {
 	held, isHeld := failure.As[*leasehold.HeldError](err)
 	if !isHeld || !errors.As(err, new(*failure.WaitedError)) || failure.Interrupted(err) != nil {

@@ -28,8 +28,9 @@ type Seat struct {
 	leader election.Leader // the current leader; zero if unknown
 }
 
-// NewSeat returns the Seat of a process that campaigns and does not know the leader yet. The
-// process's renewals are overdue when trust in its term ends in less than the given duration.
+// NewSeat returns the Seat of a process that campaigns and does not know the leader yet. During a
+// term of this process, its renewals count as overdue when the trusted time left is less than
+// overdue.
 func NewSeat(now func() time.Time, overdue time.Duration) *Seat {
 	return &Seat{now: now, overdue: overdue}
 }
@@ -45,8 +46,8 @@ func (s *Seat) Saw(leader election.Leader) {
 	}
 }
 
-// Won records that this process leads in the given term. The parameter "as" contains the owner, the
-// value and the token with which observers of the election now see this process.
+// Won records that this process leads in the given term. The parameter "as" is what other processes
+// now see if they observe the election: this process's owner, value and token.
 func (s *Seat) Won(term Term, as election.Leader) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

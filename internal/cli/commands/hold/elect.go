@@ -93,9 +93,9 @@ func (c *Commands) elect(cmd *cobra.Command, f *electFlags, key string, command 
 	if err := c.Say.OpenEvents(f.events, c.Now()); err != nil {
 		return err
 	}
-	// The probes of --http report renewals as overdue once the trusted time left is below (lease
-	// - MaxSkew) / 3. A renewal normally begins with at least 2/3 of the trusted time left. A
-	// longer grace replaces the limit, because elect then stops CMD.
+	// The probes of --http report renewals as overdue once the trusted time left is below (lease -
+	// MaxSkew) / 3. A renewal normally begins with at least 2/3 of the trusted time left. A longer
+	// grace period replaces this limit, because elect stops CMD one grace period before trust ends.
 	seat := probes.NewSeat(c.Now, max(durations.Less(f.Lease, f.records.Proto.Skew())/3, j.Grace))
 	answer := func() {}
 	if f.http != "" {

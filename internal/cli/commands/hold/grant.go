@@ -43,8 +43,8 @@ func (c *Commands) read(cmd *cobra.Command, f *grantFlags) (file *grants.File, d
 }
 
 // inStoreOf opens the store of g, and calls fn with a lock client and the store's Place. A signal
-// cancels fn's context. If the layout cannot store --data, inStoreOf returns an error before fn.
-// Once fn has resumed the grant, renew could no longer resume it from the same file.
+// cancels fn's context. If the layout cannot store --data, inStoreOf returns an error without
+// calling fn: once fn has resumed the grant, renew can no longer resume it from the same file.
 func (c *Commands) inStoreOf(cmd *cobra.Command, g grants.Grant, data leasehold.RecordOption, fn func(context.Context, *leasehold.Client, grants.Place) error) error {
 	if err := g.UseStore(&c.Settings); err != nil {
 		return err

@@ -42,8 +42,7 @@ import (
 type Commands struct{ *invocation.Invocation }
 
 // defaultGrace is the default of --grace, unless the lease is short. For a short lease, the default
-// is half of the limit that graceWithin computes. This is a quarter of the lease, or less with a
-// MaxSkew.
+// is half of the limit that graceWithin computes: a quarter of the lease, or less with a MaxSkew.
 const defaultGrace = time.Second
 
 type runFlags struct {
@@ -323,8 +322,8 @@ func (c *Commands) newJob(cmd *cobra.Command, f *runFlags, command []string) (pr
 }
 
 // graceWithin returns how long CMD may take to stop before it is killed. This grace must be below
-// 5/9 of the trusted time (without a MaxSkew, half the lease). A renewal normally begins with at
-// least 2/3 of the trusted time left, so it has at least 1/9 before CMD is stopped.
+// 5/9 of the trusted time, which is half the lease without a MaxSkew. A renewal normally begins
+// with at least 6/9 of the trusted time left, so it has at least 1/9 before leasehold stops CMD.
 func (f *runFlags) graceWithin(cmd *cobra.Command) (time.Duration, error) {
 	skew := f.records.Proto.Skew()
 	trust := lease.Usual(f.Lease, skew).Trust()

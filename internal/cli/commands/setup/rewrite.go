@@ -40,9 +40,9 @@ func (c *Commands) newTableRewrite() *cobra.Command {
 	return cmd
 }
 
-// toRewrite is a record that must be rewritten: the lock library whose layout the table has
-// cannot read it. One cause is that it was written in another layout. "table rewrite --json"
-// prints toRewrite as a JSON object.
+// toRewrite is a record that must be rewritten, because a lock library cannot read it although the
+// table has the layout of that library. For example, the record was written in another layout.
+// "table rewrite --json" prints toRewrite as a JSON object.
 type toRewrite struct {
 	Table   string `json:"table"`
 	Key     string `json:"key"`

@@ -74,9 +74,9 @@ func Suggestion(cmd *cobra.Command, arg string) string {
 	return ", did you mean " + strings.Join(names, " or ") + "?"
 }
 
-// RunsCMD is the key of an annotation on cobra commands that can run a CMD, a program of the
-// user. Its value is one of the constants below. UnlessWatch means unless --watch or --step-down
-// is given. Package failure has other exit codes for these commands.
+// RunsCMD is the key of an annotation on cobra commands that can run a CMD, a program of the user.
+// Its value says when: UnlessWatch, for example, means unless --watch or --step-down is given.
+// These commands have exit codes of their own (see package failure).
 const (
 	RunsCMD     = "runs CMD"
 	Always      = "always"

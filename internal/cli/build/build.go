@@ -66,12 +66,12 @@ func (b Info) String() string {
 	return fmt.Sprintf("%s (%s%s, %s/%s)", b.Version, from, b.Go, b.OS, b.Arch)
 }
 
-// A trial is a run from leasehold's own source with go run ./cmd/leasehold, as README suggests.
-// It is never a production job, so AWS settings do not rule out the default local store (see
+// A trial is a run from leasehold's own source with go run ./cmd/leasehold, as README suggests. It
+// is never a production job, so it may use the default local store even if AWS settings exist (see
 // store.Settings.Place).
 //
-// An installed leasehold may run in a cron job that has lost the variable with its table's name.
-// AWS settings are then the only sign that the job should use DynamoDB.
+// An installed leasehold, by contrast, may run in a cron job that has lost the variable with its
+// table's name. AWS settings are then the only sign that the job should use DynamoDB.
 
 // OnTrial reports whether this process is a trial.
 func OnTrial() bool {

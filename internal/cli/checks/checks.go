@@ -171,9 +171,9 @@ func (r *Report) Verdict(ctx context.Context) error {
 	return nil
 }
 
-// In the file systems of both lists, a server, not this machine's kernel, decides whether a file
-// lock excludes other processes. For remoteFileSystems the server is another machine. For
-// servedFileSystems the server is a program, or the host of a virtual machine.
+// The two lists contain file systems in which a server, rather than this machine's kernel, decides
+// whether a file lock excludes other processes. For remoteFileSystems the server is another
+// machine. For servedFileSystems the server is a program, or the host of a virtual machine.
 var (
 	remoteFileSystems = []string{"nfs", "smb", "smbfs", "smb2", "cifs", "afs", "afpfs", "webdav", "coda", "ceph", "lustre", "gpfs", "gfs2", "ocfs2"}
 	servedFileSystems = []string{"fuse", "macfuse", "osxfuse", "9p", "vboxsf"}

@@ -78,9 +78,8 @@ func (p *probe) seen() (clockRange, []time.Duration) {
 	return p.clock, slices.Clone(p.took)
 }
 
-// leastTries is the number of renewal attempts that should fit, one after another, into a
-// holder's time. This time begins when a renewal is due, and ends when the holder stops trusting
-// its lock.
+// leastTries is how many renewal attempts should fit, one after another, before the holder stops
+// trusting its lock. The first attempt begins when the renewal is due.
 const leastTries = 4
 
 // roundTrip returns a finding that says whether the round-trip times suit a lease of the given
@@ -111,8 +110,9 @@ func roundTrip(length, skew time.Duration, took []time.Duration) []Finding {
 	return []Finding{f}
 }
 
-// triesIn returns how many renewal attempts, one after another, fit into a holder's time (see
-// leastTries). The parameter took says how long each attempt takes.
+// triesIn returns how many renewal attempts fit, one after another, before the holder stops
+// trusting its lock. The first attempt begins when the renewal is due. Each attempt takes the time
+// took.
 func triesIn(t lease.Timing, took time.Duration) int {
 	return int(min(durations.Less(t.Trust(), t.Every)/max(took, time.Microsecond), math.MaxInt32))
 }
@@ -158,9 +158,9 @@ func percentile(values []time.Duration, p float64) time.Duration {
 // the times that leasehold displays.
 const clockTolerance = 30 * time.Second
 
-// narrow improves the measurement of the server's clock. The server's replies state whole seconds
-// only, so narrow sends a read when a new second probably begins there. The reply shows whether
-// it has begun, which halves the uncertainty.
+// narrow improves the measurement of the server's clock. The server's replies contain only whole
+// seconds, so narrow sends a read when the server's clock probably begins a new second. The reply
+// shows whether that second has begun, which halves the uncertainty.
 func (t *Subject) narrow(ctx context.Context) {
 	const reads, enough = 4, 200 * time.Millisecond
 	for range reads {
@@ -237,9 +237,9 @@ type clockRange struct {
 	from, to time.Duration
 }
 
-// add narrows the range by one reply. The parameter date is the time in its Date header,
-// truncated to seconds. The server wrote it between the times sent and received, when its clock
-// showed at least date and less than one second more.
+// add narrows the range by one reply. The parameter date is the time in the reply's Date header, in
+// whole seconds. So when the server wrote the reply, its clock was less than one second past date,
+// and this machine's clock was between sent and received.
 func (c *clockRange) add(date, sent, received time.Time) {
 	from, to := date.Sub(received), date.Add(time.Second).Sub(sent)
 	if c.known {

@@ -169,9 +169,9 @@ func sending[In, Out any](send func(context.Context, In, ...func(*dynamodb.Optio
 	}
 }
 
-// permissions tries each IAM action, and returns the finding about the actions that IAM denied. A
-// denied action is a problem only if clients need it to hold locks, because a service should have
-// only the permissions that it needs.
+// permissions tries each IAM action, and returns the finding about the actions that IAM denied. It
+// is a problem only if IAM denied an action that clients need to hold locks: a service should have
+// no other permissions.
 func (t *Subject) permissions(ctx context.Context) []Finding {
 	var lacks, spares []string
 	f := Finding{Check: "rights", State: OK, What: "all that holding locks needs"}

@@ -263,9 +263,8 @@ func (d *Demo) write(ctx context.Context, token int64) (refused bool) {
 	return refused
 }
 
-// run is one process of the demo: "leasehold run" with cat(1) as its CMD. The field cat is the
-// demo's end of the pipe that this program reads. The program exits when the demo closes this end
-// or exits.
+// run is one process of the demo: "leasehold run" with cat(1) as its CMD. cat(1) reads a pipe, and
+// the field cat is the demo's end of this pipe. cat(1) exits when the demo closes its end or exits.
 type run struct {
 	name   string
 	token  int64    // fencing token; zero until the lock was granted

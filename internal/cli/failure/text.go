@@ -72,9 +72,9 @@ func Text(err error, where string) string {
 	return visible.OneLine(Brief(err)) + unfit(err)
 }
 
-// unfit returns advice if the user gave --sort-key, but the layout has no sort key. Where the
-// layout allows it, the advice includes naming the table's sort key with --attr. For any other
-// error, unfit returns "".
+// unfit returns advice if the user gave --sort-key, but the layout has no sort key. The advice is
+// to leave out the flag or, in a layout with --attr sort=NAME, to name the table's sort key. For
+// any other error, unfit returns "".
 func unfit(err error) string {
 	lacks, is := As[*leasehold.UnsupportedError](err)
 	switch {

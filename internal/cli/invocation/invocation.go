@@ -102,9 +102,9 @@ func (in *Invocation) Open(cmd *cobra.Command, o store.Opening) (*store.Store, e
 	return store.Open(cmd.Context(), &in.Settings, o)
 }
 
-// sayTrouble prints n, a report that requests have been failing for some time or succeed again.
-// Without it, leasehold could retry for a long time in silence. With -q, it prints n only if
-// requests will probably fail until the user corrects the cause.
+// sayTrouble prints the report n: requests have been failing for some time, or succeed again.
+// Without such reports, leasehold could retry for a long time in silence. With -q, it prints n only
+// if requests will probably fail until the user corrects the cause.
 func (in *Invocation) sayTrouble(n requests.News) {
 	e := say.NewEvent(n.Kind, in.Now())
 	e.LastsMs, e.Error, e.Advice = say.Millis(n.Lasts), n.Reason, n.Advice
@@ -203,9 +203,9 @@ func (in *Invocation) HeldKey(cmd *cobra.Command, args []string, toComplete stri
 	return in.key(cmd, args, toComplete, func(r leasehold.Record) bool { return !r.Released })
 }
 
-// key returns keys with the given prefix for whose records the function wanted returns true: at
-// most completionKeys, read in at most completionTime. It returns none if the table cannot be
-// opened. It prints nothing and does not create a store.
+// key returns the keys with the given prefix for whose records the function wanted returns true. It
+// returns at most completionKeys, and reads for at most completionTime. It returns none if the
+// table cannot be opened. It prints nothing and does not create a store.
 func (in *Invocation) key(cmd *cobra.Command, args []string, prefix string, wanted func(leasehold.Record) bool) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveDefault

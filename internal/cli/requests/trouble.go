@@ -85,8 +85,9 @@ type News struct {
 }
 
 // Telling decides when to report trouble with requests: after newsAfter, or at once if the user
-// must probably correct the cause. It reports trouble at most once every newsRepeat, and
-// afterwards that requests are answered again. It reports nothing while it is paused.
+// must probably correct the cause. It reports trouble at most once every newsRepeat. When the
+// trouble has ended, it reports that requests are answered again. It reports nothing while it is
+// paused.
 type Telling struct {
 	mu     sync.Mutex // locked during a report
 	paused bool
@@ -131,8 +132,8 @@ func (h *Health) Tell(server func() Server, tell func(News)) *Telling {
 }
 
 // Pause pauses the reports if begin is true, and resumes them otherwise. In both cases, t forgets
-// the reported trouble, so it will not report that requests are answered again. Its next report
-// of trouble still comes at least newsRepeat after the last.
+// the reported trouble, so it will not report that requests are answered again. The next report of
+// trouble still comes at least newsRepeat after the previous report.
 func (t *Telling) Pause(begin bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

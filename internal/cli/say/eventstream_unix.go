@@ -35,9 +35,9 @@ func openInherited(number string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), number), nil
 }
 
-// IsClosed reports whether stream, a standard stream, was closed when this process started. The
-// Go runtime replaces it by the null device, opened for reading and writing, so output is lost
-// without an error. A shell (> /dev/null) opens the device only for writing.
+// IsClosed reports whether stream, a standard stream, was closed when this process started. In its
+// place, the Go runtime opens the null device for reading and writing, so output is lost without an
+// error. A shell (> /dev/null) opens the device only for writing, and then IsClosed returns false.
 func IsClosed(stream io.Writer) bool {
 	f, ok := stream.(*os.File)
 	if !ok {

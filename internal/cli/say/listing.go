@@ -223,7 +223,7 @@ func (m *Messages) watch(ctx context.Context, o holders.Observer, records []leas
 
 // Check observes whether the holders of records renew, and calls settled as watch does. It skips
 // deleted records and, unless all is true, released records. It prints the error of each damaged
-// record, and returns the last of these unless the observation fails otherwise.
+// record. If the observation and settled succeed, Check returns the last of these errors.
 func (m *Messages) Check(ctx context.Context, by holders.Observer, all bool, records []leasehold.Record, settled func(holders.Observation) error) error {
 	held := 0
 	for _, r := range records {

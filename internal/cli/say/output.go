@@ -160,9 +160,9 @@ type Messages struct {
 	eventsTo    string  // value of --events
 }
 
-// NewMessages returns a Messages that writes to the given Output. From then on, no write to the
-// Output waits long for a slow reader, such as a pager, or a terminal after Ctrl-S. Otherwise a
-// renewal's message could wait until the lock is lost.
+// NewMessages returns a Messages that writes to the given Output. From then on, each write to the
+// Output waits only briefly for a slow reader, such as a pager, or a terminal after Ctrl-S. Without
+// this limit, the message about a renewal could wait until the lock is lost.
 func NewMessages(to *Output) *Messages {
 	to.queue = &queue{to: to.To, patience: messagePatience}
 	return &Messages{w: to}
@@ -262,7 +262,7 @@ func (m *Messages) Clear() {
 }
 
 // EachSecond calls fn once a second until the caller calls the function "end". fn may call Rewrite.
-// If a call of fn is in progress, "end" waits until it has returned. Then "end" erases the line
+// If a call of fn is in progress, "end" waits until fn has returned. Then "end" erases the line
 // that Rewrite printed.
 func (m *Messages) EachSecond(fn func()) (end func()) {
 	stop := seconds.Each(fn)

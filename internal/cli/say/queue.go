@@ -25,8 +25,8 @@ type queue struct {
 // queue drops the oldest, so that the error with which leasehold ends is never dropped.
 const textsKept = 1 << 14
 
-// add adds text to the queue, and waits up to q.patience until it is written. It does not wait if
-// an earlier text is not written yet: so a reader that does not read delays the callers only once.
+// add adds text to the queue, and waits up to q.patience until it is written. If an earlier text is
+// not written yet, add does not wait. So a reader that does not read delays the callers only once.
 func (q *queue) add(text string) error {
 	q.mu.Lock()
 	late := len(q.texts) > 0

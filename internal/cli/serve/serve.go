@@ -217,9 +217,9 @@ func KeyIn(get func(string) string) Key {
 	return Key{ID: rand.Text(), Secret: rand.Text(), Made: true}
 }
 
-// Variables returns the environment variables that a program needs to reach the engine at url.
-// The Region is among them only if this process's environment contains none, and the access key
-// only if leasehold has made it. The function get looks up a variable.
+// Variables returns the environment variables that a program needs to reach the engine at url. It
+// adds a Region only if this process's environment contains none. It adds the access key only if
+// leasehold has made the key. The function get looks up a variable.
 func (k Key) Variables(get func(string) string, url string) []string {
 	set := []string{"AWS_ENDPOINT_URL_DYNAMODB=" + url}
 	if get("AWS_REGION") == "" && get("AWS_DEFAULT_REGION") == "" {

@@ -122,14 +122,15 @@ func TestRunCanLeaveChildrenOfCMDAliveOnAnyBackend(t *testing.T) {
 	if isDead(left) {
 		t.Error("the process that CMD left running was stopped")
 	}
-	// leasehold has released the key. So a command with the environment of the process that
-	// CMD left running can acquire the key, although LEASEHOLD_HELD there still lists it.
+	// leasehold has released the key, but in the environment of the process that CMD left running,
+	// LEASEHOLD_HELD still contains the key. A command with this environment can nevertheless
+	// acquire the key.
 	b := lab.Must(os.ReadFile(fmt.Sprintf("/proc/%d/environ", left)))(t)
 	start(t, dir, strings.Split(strings.TrimRight(string(b), "\x00"), "\x00"), "run", "-n", "k", "--", "true").ends(0)
 }
 
-// leasehold stops CMD, but with --background keep not the process that CMD has detached. So it must
-// not wait for that process.
+// With --background keep, leasehold stops CMD, but not the process that CMD has detached. So
+// leasehold must not wait for that process.
 func TestStoppedRunDoesNotWaitForKeptProcessOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	const works = `trap 'sleep 0.1; exit 7' TERM; setsid sh -c 'echo $$ >left; exec sleep 300' & while ! test -s left; do sleep 0.01; done; echo $LEASEHOLD_TOKEN >token; wait`

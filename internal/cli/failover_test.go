@@ -256,8 +256,8 @@ func terms(file string) int {
 	return strings.Count(string(b), "\n")
 }
 
-// After an outage, the record still contains elect's own grant from the previous term. Unlike for
-// another holder's grant, elect must not wait until this grant expires.
+// After an outage, the record still contains elect's own grant from the previous term. elect would
+// have to wait until another holder's grant expires, but must not wait for its own.
 func TestElectDoesNotWaitForOwnGrantAfterOutage(t *testing.T) {
 	t.Parallel()
 	for name, down := range map[string]fault{

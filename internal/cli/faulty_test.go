@@ -166,8 +166,8 @@ type liar struct {
 	after int              // number of requests that the engine still answers before the first hostile reply
 }
 
-// says sets the replies of the server: the engine answers the next requests, as many as number,
-// and the function lie answers all later ones. If lie is nil, the engine answers all.
+// says makes the engine answer the next requests, up to the given number. The function lie answers
+// all later requests. If lie is nil, the engine answers all requests.
 func (l *liar) says(lie http.HandlerFunc, number int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -214,9 +214,9 @@ func (h *hostileTables) main(stdout, stderr io.Writer, args ...string) int {
 	return h.execute(strings.NewReader("n\n"), stdout, stderr, args)
 }
 
-// execute runs a command line in this process, but leasehold run in a new one unless h.alone is
-// true. Otherwise leasehold run would kill the children of other tests as processes that CMD has
-// left running.
+// execute runs a command line in this process. It runs leasehold run in a new process, unless
+// h.alone is true: in this process, leasehold run would kill the children of other tests as
+// processes that CMD has left running.
 func (h *hostileTables) execute(stdin io.Reader, stdout, stderr io.Writer, args []string) int {
 	vars := map[string]string{"HOME": h.dir, "XDG_STATE_HOME": h.dir, "PATH": os.Getenv("PATH"), "AWS_EC2_METADATA_DISABLED": "true"}
 	if args[0] == "run" && !h.alone {

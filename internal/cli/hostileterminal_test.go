@@ -152,9 +152,9 @@ func TestRecordFieldsCannotControlTerminal(t *testing.T) {
 	}
 }
 
-// FuzzHostileTextNeverControlsTerminal runs commands on a terminal, and commands without
-// a terminal. A command reads a row that contains the fuzzed text, as if another user had
-// written the row. In some runs, error replies of the server contain the text, too.
+// FuzzHostileTextNeverControlsTerminal runs one command, on a terminal or without a terminal. The
+// command reads a row that contains the fuzzed text, as if another user had written the row. In
+// some runs, error replies of the server also contain the text.
 func FuzzHostileTextNeverControlsTerminal(f *testing.F) {
 	h := newHostileTables(f)
 	native := slices.IndexFunc(h.layouts, func(l layout.Layout) bool { return l.Name() == (layout.Native{}).Name() })

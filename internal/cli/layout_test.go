@@ -132,9 +132,9 @@ func TestListContinuesPastDamagedRecord(t *testing.T) {
 	}
 }
 
-// renew and release must use the layout in the grant file, even if the settings name the
-// native layout. In the native layout, a renewal would write a lease that dynamolock cannot
-// read, and a release would add an expiry time for DynamoDB's TTL.
+// renew and release must use the layout in the grant file, even if the settings name the native
+// layout. Otherwise a renewal would write a lease that dynamolock cannot read, and a release would
+// add an expiry time for DynamoDB's TTL.
 func TestRenewAndReleaseUseLayoutFromGrantFile(t *testing.T) {
 	t.Parallel()
 	for _, f := range foreigners() {

@@ -77,9 +77,10 @@ func alone() invocation.Env {
 	return env
 }
 
-// catchIgnoredSignals catches each signal that a shell or nohup has made this process ignore, as
-// a shell does with SIGINT in background jobs. Otherwise the processes that a test starts would
-// ignore the signal too. A caught signal has its default effect in them.
+// catchIgnoredSignals catches each signal that a shell or nohup has made this process ignore, as a
+// shell does with SIGINT in background jobs. Otherwise the processes that a test starts would
+// ignore the signal too. A signal that this process catches has its default effect in those
+// processes.
 func catchIgnoredSignals() {
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGHUP, syscall.SIGQUIT} {
 		if signal.Ignored(sig) {
@@ -258,9 +259,9 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 			ts.Fatalf("kinds %v, not %v", kinds, args[1:])
 		}
 	},
-	// The script command "table NAME" selects another table in the same store. In a local store,
-	// it also sets LEASEHOLD_HELD: leasehold accepts LEASEHOLD_TABLE beside LEASEHOLD_FILE only
-	// inside the CMD of leasehold run.
+	// The script command "table NAME" selects another table in the same store. In a local store, it
+	// also sets LEASEHOLD_HELD, as leasehold run does for CMD. Otherwise leasehold would not accept
+	// LEASEHOLD_TABLE together with LEASEHOLD_FILE.
 	"table": func(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Setenv("LEASEHOLD_TABLE", args[0])
 		if file := ts.Getenv("LEASEHOLD_FILE"); file != "" {

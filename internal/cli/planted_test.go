@@ -234,8 +234,8 @@ func TestUsersOfMachineShareDefaultStore(t *testing.T) {
 		}
 	}
 
-	// Now only the owner may write to the store file. If another user runs the command, it must
-	// report the missing permission, and must not silently use another store.
+	// Now only the owner may write to the store file. For any other user, the command must report
+	// the missing permission, and must not silently use another store.
 	lab.OK(t, os.Chmod(filepath.Join(machine, "locks.db"), 0o644))
 	said, code := as(nobody+1, "acquire", "-n", "k")
 	if code != 2 || !strings.Contains(said, "user 54322 cannot use this machine's store: ") || !strings.Contains(said, "permission denied") {
@@ -286,9 +286,9 @@ func readable(t *testing.T, dir string) string {
 	t.Helper()
 	lab.OK(t, errors.Join(os.Chmod(dir, 0o755), os.Chmod(filepath.Dir(dir), 0o755)))
 	to := filepath.Join(dir, "leasehold")
-	// Only cp opens the copy for writing. A child that another test starts meanwhile would inherit
-	// a descriptor of this process until it executes its program. Until then, the kernel refuses to
-	// execute the copy (ETXTBSY).
+	// cp opens the copy for writing, and this process does not. Otherwise a child that another test
+	// starts could inherit the descriptor, and keep it until its execve(2). Until then, the kernel
+	// would refuse to execute the copy (ETXTBSY).
 	lab.OK(t, exec.Command("cp", lab.Must(exec.LookPath("leasehold"))(t), to).Run())
 	lab.OK(t, os.Chmod(to, 0o755))
 	return to

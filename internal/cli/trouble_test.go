@@ -88,8 +88,9 @@ func unanswered(_ string, _ http.ResponseWriter, r *http.Request, _ http.Handler
 	<-r.Context().Done()
 }
 
-// The server never answers, so leasehold run stops waiting after the time given by -w. If it
-// exited as for a held key, -E 0 would look as if another host had run the cron job.
+// The server never answers, so leasehold run stops waiting after the time given by -w. It must not
+// treat this like a held key. Otherwise -E 0 would make it exit with 0, as if another host had run
+// the cron job.
 func TestRunDoesNotMistakeTimeoutForHeldKey(t *testing.T) {
 	t.Parallel()
 	f := newFaulty(t, table.Spec{}, unanswered)
@@ -267,9 +268,9 @@ func TestRunReportsWhyCMDWasStopped(t *testing.T) {
 	var updates atomic.Int32
 	f := newFaulty(t, table.Spec{}, faultIf(func(op string, _ *http.Request) bool { return op == "UpdateItem" && updates.Add(1) > 1 },
 		refusing("ProvisionedThroughputExceededException")))
-	// The lease and the grace suit a busy machine: a reply may take two seconds, and CMD five to
-	// end. With a shorter lease, leasehold could not report the throttling. With a shorter grace,
-	// CMD might end after the trust.
+	// The lease and the grace suit a busy machine: a reply may take two seconds, and CMD may need
+	// five seconds to end. With a shorter lease, leasehold could not report the throttling. With a
+	// shorter grace, CMD might end after leasehold has stopped trusting the lock.
 	for _, args := range [][]string{
 		{"run", "-l", "12s", "-g", "5s", "k", "--", "sleep", "60"},
 		{"--json", "run", "-l", "12s", "-g", "5s", "j", "--", "sleep", "60"},

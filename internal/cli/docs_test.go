@@ -242,7 +242,7 @@ func TestShellBlocksInGuidesRunWithoutError(t *testing.T) {
 	}
 }
 
-func TestEveryExemptedGuideBlockExists(t *testing.T) {
+func TestEveryExceptionMatchesBlockInGuides(t *testing.T) {
 	t.Parallel()
 	blocks := fences(documents(t, guides...))
 	for _, of := range exceptions {
@@ -315,7 +315,7 @@ func blockOf(t *testing.T, text string) string {
 	return ""
 }
 
-func TestGuideBlockThatBreaksGrantOfStuckHolderCanRunTwice(t *testing.T) {
+func TestGuideBlockAboutStuckHolderCanRunTwice(t *testing.T) {
 	t.Parallel()
 	lines := blockOf(t, "leasehold break import/7 --yes")
 	reads(t, lines+lines, inTable)

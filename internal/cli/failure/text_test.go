@@ -39,7 +39,7 @@ func TestMessageShortensLongKeyExceptInSuggestedCommand(t *testing.T) {
 	lab.Want(t, "a key of 68 characters", short.String(), short.Partition)
 }
 
-func TestTimeoutErrorGivesAdviceOnlyAboutItsCause(t *testing.T) {
+func TestTimeoutErrorTextContainsOnlyAdviceAboutItsCause(t *testing.T) {
 	answer := func(code string, fault smithy.ErrorFault) error {
 		return &smithy.OperationError{ServiceID: "DynamoDB", OperationName: "UpdateItem", Err: &smithy.GenericAPIError{Code: code, Fault: fault}}
 	}
@@ -67,7 +67,7 @@ func TestTimeoutErrorGivesAdviceOnlyAboutItsCause(t *testing.T) {
 	})
 }
 
-func TestTextOfHeldErrorContainsHolderAndCauseOfFailedRequest(t *testing.T) {
+func TestHeldErrorTextNamesHolderAndWhyRequestFailed(t *testing.T) {
 	key := leasehold.Key{Partition: "job"}
 	sdk := &smithy.OperationError{ServiceID: "DynamoDB", OperationName: "GetItem", Err: &smithy.GenericAPIError{Code: "ExpiredTokenException", Message: "it has expired"}}
 	err := &leasehold.HeldError{Key: key, Table: "locks", Holder: leasehold.Record{Key: key, Owner: "me", Version: "v"},

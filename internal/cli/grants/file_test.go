@@ -88,7 +88,7 @@ func TestRemoveDoesNotDeleteGrantFileWithNewerGrant(t *testing.T) {
 	}
 }
 
-func TestPlaceComparisonReturnsFlagOfFirstDifference(t *testing.T) {
+func TestComparisonOfPlacesReturnsFlagOfFirstDifference(t *testing.T) {
 	at := func(table, region, server, account string) Place {
 		return PlaceOf(t.Context(), &store.Store{Target: store.Target{Place: store.Place{Table: table}, Records: store.Records{Layout: layout.Native{}}}, Home: dynamodb.New(dynamodb.Options{
 			Region: region, BaseEndpoint: aws.String(server),

@@ -113,7 +113,7 @@ func TestWatchdogKnowsProcessGroupBeforeCMDRuns(t *testing.T) {
 	}
 }
 
-func TestFunctionParentEndReturnsErrorIfParentIsInit(t *testing.T) {
+func TestParentEndReturnsErrorIfParentIsInit(t *testing.T) {
 	was := parent
 	t.Cleanup(func() { parent = was })
 	for _, parent = range []int{0, 1} {
@@ -126,7 +126,7 @@ func TestFunctionParentEndReturnsErrorIfParentIsInit(t *testing.T) {
 // A signal may be sent to CMD and to leasehold at the same time. On a busy machine, CMD may exit
 // because of the signal before leasehold receives it. When CMD has exited, leasehold calls the
 // method "end", which must still notice the signal.
-func TestPendingSignalCheckDetectsSignalSentJustBeforeCheck(t *testing.T) {
+func TestSignalSentJustBeforeCMDExitsIsDetected(t *testing.T) {
 	s := CatchSignals()
 	defer s.Release()
 	for range 100 {

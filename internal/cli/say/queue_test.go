@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestStalledReaderDelaysQueueOnceAndGetsNewestTexts(t *testing.T) {
+func TestStalledReaderDelaysOutputOnceAndGetsNewestTexts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const dropped = 100
@@ -36,7 +36,7 @@ func TestStalledReaderDelaysQueueOnceAndGetsNewestTexts(t *testing.T) {
 	})
 }
 
-func TestWaitForQueueEndsAtOnceIfNoTextWasAdded(t *testing.T) {
+func TestEmptyOutputQueueIsFlushedAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

@@ -44,7 +44,7 @@ func TestWaitersAreShownInQueueOrder(t *testing.T) {
 	lab.Want(t, "waiting", waitingText(r, at), "ann/abcd since 00.001, carl/abcd since 00.002")
 }
 
-func TestQueueSuspensionIsShownOnlyIfItsEndIsInFuture(t *testing.T) {
+func TestQueueSuspensionIsShownOnlyUntilItEnds(t *testing.T) {
 	now := time.UnixMilli(1e12)
 	for until, want := range map[time.Time]string{now.Add(time.Minute): moment(now.Add(time.Minute)), now: "", {}: ""} {
 		for _, f := range (Record{Record: leasehold.Record{NoQueueUntil: until}}).fields(false, now) {

@@ -202,7 +202,7 @@ func TestUIFailsIfPortIsInUseOnEitherLoopbackAddress(t *testing.T) {
 	}
 }
 
-func TestURLOfPageServedOnAllInterfacesOmitsLocalhost(t *testing.T) {
+func TestPageOnAllInterfacesHasNoLocalhostURL(t *testing.T) {
 	at := lab.Must(ForPage(t.Context(), "0.0.0.0:0", true))(t)
 	defer at.Close()
 	if strings.Contains(at.Host, "localhost") || at.Name == at.Host || len(at.Listeners) != 1 {

@@ -181,9 +181,9 @@ func (g Grant) Resume(ctx context.Context, locks *leasehold.Client, here Place, 
 // has renewed the grant in the meantime.
 const maxRenewalsFollowed = 5
 
-// ResumeToRelease renews the grant so that the caller can release its lock. It accepts an
-// outdated g if the record has its id, token and owner: the newer file may be lost. The parameter
-// least is the shortest lease that the library accepts.
+// ResumeToRelease renews the grant so that the caller can release its lock. It accepts an outdated
+// g if the record has its id, token and owner, because the file with the renewed grant may be lost.
+// The parameter least is the shortest lease that the library accepts.
 func (g Grant) ResumeToRelease(ctx context.Context, locks *leasehold.Client, here Place, least time.Duration) (*leasehold.Lock, error) {
 	if g.Lease != 0 { // zero means that the grant is damaged
 		g.Lease = max(g.Lease, least)

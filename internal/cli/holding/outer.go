@@ -56,9 +56,10 @@ func SetByRun(lookup func(string) (string, bool), table, file string) bool {
 	return last.Store == file && last.Table == table
 }
 
-// refuseNested returns an error if an outer run holds a wanted key: each would wait for the
-// other. With --any, it removes such keys unless none would remain. A wait for a second permit of
-// a semaphore is refused too: the permits' holders could all wait for each other.
+// refuseNested returns an error if an outer run holds a wanted key: this run and the outer run
+// would wait for each other. With --any, it removes such keys unless none would remain. It also
+// refuses a wait for a second permit of a semaphore: the permits' holders could all wait for each
+// other.
 func (s *Seeker) refuseNested(ctx context.Context) error {
 	w := &s.wanted
 	if w.Permits > 0 {

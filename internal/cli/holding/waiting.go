@@ -101,9 +101,9 @@ func (w *wait) tries(nonblock bool) {
 	}
 }
 
-// saw handles an event e of the lock client. The parameter all is nil unless the client needs
-// only one of several keys or permits. In that case, saw reports nothing until it has seen a
-// holder of each: one may still be free.
+// saw handles an event e of the lock client. The parameter all is nil unless the client needs only
+// one of several keys or permits. In that case, saw reports nothing until it has seen a holder of
+// each of them, because one of them may still be free.
 func (w *wait) saw(e leasehold.Event, all *allHeld) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -258,9 +258,9 @@ func (in *Invocation) SayURL(url string, asJSON map[string]string, words string,
 // can ask the user a question.
 func (in *Invocation) CanAsk() bool { return say.IsTerminal(in.Stdin) && in.Stderr.Terminal }
 
-// Confirm asks the user a yes-or-no question at the terminal. It returns nil for yes, and
-// otherwise an error with exit code 1 and the text in the parameter no. If ctx is cancelled,
-// Confirm returns the cause without waiting for an answer.
+// Confirm asks the user a yes-or-no question at the terminal. It returns nil for yes. Otherwise it
+// returns an error with exit code 1 whose text is the parameter "no". If ctx is cancelled, Confirm
+// returns the cause without waiting for an answer.
 func (in *Invocation) Confirm(ctx context.Context, question, no string) error {
 	fmt.Fprint(in.Stderr, question)
 	answers := make(chan string, 1)

@@ -164,8 +164,9 @@ func (c *Commands) stepDown(cmd *cobra.Command, key string) error {
 }
 
 // waitFor prints messages until stepDown calls end. A terminal shows a line about the leader,
-// updated every second. Advice follows once, after the leader's lease plus one second: a live
-// leader has read the request by then. Without a leader's record, nothing is printed.
+// updated every second. When the leader's lease and one more second have passed, waitFor prints
+// advice once: by then, a live leader has read the request. Without a leader's record, it prints
+// nothing.
 func (c *Commands) waitFor(ctx context.Context, t *store.Table, key string) (end func()) {
 	r, err := t.Locks.Get(ctx, key)
 	if err != nil || r.Released {

@@ -107,6 +107,12 @@ func unavailable(_ string, w http.ResponseWriter, _ *http.Request, _ http.Handle
 	w.WriteHeader(http.StatusServiceUnavailable)
 }
 
+// silent is a fault that leaves a request without an answer until the client gives it up.
+func silent(_ string, _ http.ResponseWriter, r *http.Request, _ http.Handler) {
+	bodyOf(r) // the server notices only then that the client closes the connection
+	<-r.Context().Done()
+}
+
 // faultIf returns a fault that applies f to each request for which the function "condition" returns
 // true. The engine answers all other requests.
 func faultIf(condition func(op string, r *http.Request) bool, f fault) fault {

@@ -65,7 +65,7 @@ func answers(t *testing.T, url string, code int, want string) {
 func TestProbesOfDisconnectedLeaderFailBeforeSuccessorLeads(t *testing.T) {
 	t.Parallel()
 	var cut atomic.Bool
-	server := newFaulty(t, table.Spec{}, faultWhile(&cut, unavailable))
+	server := newFaulty(t, table.Spec{}, faultWhile(&cut, silent))
 	others := httptest.NewServer(server.engine)
 	t.Cleanup(others.Close)
 	elsewhere := append(server.env, "AWS_ENDPOINT_URL_DYNAMODB="+others.URL)
@@ -103,6 +103,8 @@ func TestProbesOfDisconnectedLeaderFailBeforeSuccessorLeads(t *testing.T) {
 	}
 	eventually(t, "the message campaigning again", func() bool { return strings.Contains(first.stderr.String(), "campaigning again") })
 	answers(t, leader+"/live", 200, "")
+	eventually(t, "the message about the former grant", func() bool { return strings.Contains(first.stderr.String(), "checking whether the former grant") })
+	answers(t, leader+"/leader", 503, "who leads is not known\n")
 	cut.Store(false)
 	eventually(t, "the value of the new leader", func() bool {
 		_, text := probed(t, leader+"/leader")

@@ -148,7 +148,7 @@ func (s *Seeker) ask(ctx context.Context, w Wanted) (*Hold, error) {
 	follow := func(e leasehold.Event) {
 		wait.saw(e, all)
 		switch {
-		case e.Kind == leasehold.EventWaiting && w.Saw != nil:
+		case e.Kind == leasehold.EventWaiting && w.Saw != nil && holders.GrantOf(*e.Holder) != wait.former:
 			w.Saw(*e.Holder)
 		// Report events other than Waiting only if w.Detached is false. A detached command writes
 		// its grant to a file or to standard output, and the grant contains the same information.
@@ -234,7 +234,7 @@ type Wanted struct {
 	Data     leasehold.RecordOption  // option that stores the text of --data in the record; nil without --data
 	Once     leasehold.AcquireOption // option for --once or --every; nil if neither is given
 	Detached bool                    // if true, the lock stays held after the command has ended, as with "leasehold acquire"
-	Saw      func(leasehold.Record)  // called for each holder that Acquire waits for, with that holder's record; may be nil
+	Saw      func(leasehold.Record)  // called with the record of each holder that Acquire waits for, except this process's previous term; may be nil
 }
 
 // options returns the options for the call of the library that acquires w.

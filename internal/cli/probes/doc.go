@@ -22,7 +22,7 @@
 // This process sends no request to the table in order to answer a probe. While this process
 // campaigns, the body names the leader in the record that this process read last. That leader's
 // term may have ended since the read. The leader is unknown until the campaign has read the
-// record for the first time.
+// record for the first time, and while the record shows the term that this process has lost.
 //
 // A Seat records whether this process leads, and answers the probes. The method Seat.answers
 // implements the table above. Package serve chooses the address.

@@ -102,6 +102,22 @@ func TestTrustedUntilIsNotInFutureAfterReleaseOrLoss(t *testing.T) {
 	})
 }
 
+func TestTrustedUntilIsNotLaterIfProcessPausesWhileReadingClocks(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		var pause time.Duration
+		c, _ := w.Client(lab.Config(), lab.Wall(func() time.Time {
+			time.Sleep(pause)
+			return time.Now()
+		}))
+		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
+		until := lock.TrustedUntil()
+		pause = 3 * time.Second
+		lab.Want(t, "trusted later by", lock.TrustedUntil().Sub(until), 0)
+		pause = 0
+		w.Release(lock)
+	})
+}
+
 func TestHolderCountsLeaseFromRequestRatherThanFromReply(t *testing.T) { // python_dynamodb_lock counts the lease from the reply instead, so its holder trusts the lock for too long
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		is := func(what string, sent time.Time, lock *leasehold.Lock) {

@@ -51,13 +51,14 @@ func (l *Handle) ended() error {
 	return l.Err()
 }
 
-// TrustedUntil returns the wall-clock time when the trust ends if no renewal succeeds.
+// TrustedUntil returns the wall-clock time when the trust ends if no renewal succeeds. It reads the
+// wall clock first: a pause of the process before the other readings makes the result earlier, never later.
 func (l *Handle) TrustedUntil() time.Time {
-	left := l.h.lease.Remaining()
+	wall, left := l.h.c.Wall(), l.h.lease.Remaining()
 	if l.Err() != nil { // trust has ended even if the lease has time left
 		left = min(left, 0)
 	}
-	return l.h.c.Wall().Add(left).Round(0)
+	return wall.Add(left).Round(0)
 }
 
 // add adds l to the handles of the grant, and starts its warnings. The context of l inherits

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/watchdog"
 	"github.com/leasehold-go/leasehold/internal/lab"
@@ -102,14 +103,31 @@ func (f orderTaker) Write(order []byte) (int, error) {
 
 func (orderTaker) Close() error { return nil }
 
-func TestWatchdogKnowsProcessGroupBeforeCMDRuns(t *testing.T) {
+// heldUntil is a Lock whose method Err returns the given error.
+type heldUntil struct {
+	Lock
+	lost error
+}
+
+func (l heldUntil) Err() error { return l.lost }
+
+func TestCMDRunsOnlyIfWatchdogKnowsProcessGroupAndLockIsHeld(t *testing.T) {
 	self := lab.Must(ThisProgram())(t)
-	cmd, hasRun := gatedCMD(t)
-	s := &supervision{Job: Job{Cmd: cmd}, self: self}
-	s.watchdog = &watchdogHandle{orders: orderTaker(func() { closeForGood(t, s.gate) })}
-	c := lab.Must(s.start())(t)
-	if code, _ := ended(c, s.gate); code != failure.CodeNotRun || hasRun() {
-		t.Errorf("exit code %d, has run: %v", code, hasRun())
+	for _, lost := range []error{nil, leasehold.ErrLost} {
+		cmd, hasRun := gatedCMD(t)
+		s := &supervision{Job: Job{Cmd: cmd}, self: self, lock: heldUntil{lost: lost}}
+		s.watchdog = &watchdogHandle{orders: orderTaker(func() {
+			if lost == nil {
+				closeForGood(t, s.gate)
+			}
+		})}
+		c := lab.Must(s.start())(t)
+		if lost != nil {
+			closeForGood(t, s.gate) // too late if the gate was opened before
+		}
+		if code, _ := ended(c, s.gate); code != failure.CodeNotRun || hasRun() {
+			t.Errorf("lock lost: %v, exit code %d, has run: %v", lost, code, hasRun())
+		}
 	}
 }
 

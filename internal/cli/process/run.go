@@ -115,20 +115,22 @@ func Run(j Job, lock Lock, renewed <-chan struct{}, signals *Signals, say *say.M
 }
 
 // start starts CMD. Normally CMD waits at the gate until start has sent the id of CMD's process
-// group to the watchdog process. If s.self is empty, the watchdog is a goroutine of this process. A
-// gate would not help then: the goroutine is killed with this process.
-func (s *supervision) start() (*Child, error) {
+// group to the watchdog process. If the lock is lost by then, perhaps while this process was
+// suspended, the gate stays closed, and the watchdog kills the child. If s.self is empty, the
+// watchdog is a goroutine of this process. A gate would not help then: the goroutine is killed with
+// this process.
+func (s *supervision) start() (c *Child, err error) {
 	start := startAtGate
 	if s.self == "" {
 		start = startDirectly
 	}
-	c, gate, err := start(s.self, s.Cmd)
-	if err != nil {
+	if c, s.gate, err = start(s.self, s.Cmd); err != nil {
 		return nil, err
 	}
-	s.gate = gate
 	s.orderStop(c)
-	s.gate.open()
+	if s.lock.Err() == nil {
+		s.gate.open()
+	}
 	return c, nil
 }
 

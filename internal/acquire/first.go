@@ -240,9 +240,9 @@ func (w *call) pause(d time.Duration) bool {
 
 // due returns the keys whose records are to be read now. As a rule, these are the few keys
 // whose queues the call has joined. If it is also time to read another key, due returns all
-// keys, as one request can read them together.
+// keys, as one request can read them together. It never returns a key for which backsOff returns true.
 func (w *call) due() []*waiter {
-	ready, now := w.candidates(), w.c.Now().Mono
+	ready, now := slices.DeleteFunc(w.candidates(), (*waiter).backsOff), w.c.Now().Mono
 	var queued []*waiter
 	for _, of := range ready {
 		if of.isQueued() {
@@ -255,6 +255,16 @@ func (w *call) due() []*waiter {
 		return ready
 	}
 	return queued
+}
+
+// backsOff reports whether the record is not to be read now, because the last read has failed: it is
+// too early to repeat that read, or the waiter can send a grant without it.
+func (w *waiter) backsOff() bool {
+	if w.failing != looking {
+		return false
+	}
+	move, _ := w.move(0)
+	return w.willRepeat() || move != decide.Look
 }
 
 // look reads the records of the keys that due returns.
@@ -273,19 +283,20 @@ func (w *call) look() error {
 	}
 	items, requests, err := w.readAll(ready)
 	f := attempts.FailureOf(err)
+	var unread *waiter // first of the keys that f is about; nil if f is nil
 	for _, of := range ready {
-		if f != nil {
-			err = of.repeat(looking, f)
+		if item, read := items[of.want.Key]; read {
+			err = of.failed(looking, of.shown(item))
 		} else {
-			err = of.failed(looking, of.shown(items[of.want.Key]))
+			unread, err = cmp.Or(unread, of), of.repeat(looking, f)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	// Report the throttled batch read once, and not once for each key.
-	if f != nil && f.Cause == decide.Busy {
-		w.c.Report(w.ctx, core.Event{Kind: core.Throttled, Key: ready[0].want.Key, Requests: requests, Err: f.Err})
+	if unread != nil && f.Cause == decide.Busy {
+		w.c.Report(w.ctx, core.Event{Kind: core.Throttled, Key: unread.want.Key, Requests: requests, Err: f.Err})
 	}
 	return nil
 }

@@ -2,7 +2,9 @@ package acquire_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -13,6 +15,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/attribute"
 	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/layout"
 )
@@ -323,6 +326,37 @@ func TestAcquireAnySkipsThrottledKey(t *testing.T) {
 			t.Fatalf("%v after %v", err, time.Since(began))
 		}
 		w.Release(lock)
+	})
+}
+
+// A batch read returns the record of a, if there is one, and lists the throttled key b as unprocessed.
+func TestAcquireAnyAcquiresFreedKeyIfReadsOfOtherKeyAreThrottled(t *testing.T) {
+	lab.Each(t, map[string]leasehold.DeleteOnRelease{"kept": false, "deleted": true}, func(t *testing.T, w *lab.World, how leasehold.DeleteOnRelease) {
+		other, _ := w.Client(lab.Config())
+		a, b := w.Acquire(other, "a"), w.Acquire(other, "b")
+		c, wire := w.Client(lab.Config())
+		granted := acquireAny(t, c, "a", "b")
+		wire.SetFault(lab.On(func(c lab.Call) bool { return c.Reads() && about("b")(c) }, func(r *lab.Request) (*http.Response, error) {
+			if len(r.Keys()) == 1 {
+				return lab.Throttled(r)
+			}
+			res, body := lab.Refusal(http.StatusOK, ""), `{"Responses":{"locks":[]},"UnprocessedKeys":{"locks":{"Keys":[{"key":{"S":"b"}}]}}}`
+			if record := w.Item("a"); record != nil {
+				body = strings.Replace(body, "[]", string(lab.Must(json.Marshal([]any{lab.Must(attribute.JSON(record))(t)}))(t)), 1)
+			}
+			res.Body, res.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
+			return res, nil
+		}))
+		wire.Sent()
+		lab.Elapse(8 * time.Second)
+		lab.WantRange(t, "requests for b in eight seconds", lab.Count(wire.Sent(), about("b")), 5, 40)
+		w.Release(a, how)
+		released := time.Now()
+		a = <-granted
+		lab.WantTook(t, "time from release to grant", released, 0, time.Second)
+		lab.Want(t, "key", a.Key().Partition, "a")
+		w.Release(a)
+		w.Release(b)
 	})
 }
 

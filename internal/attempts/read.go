@@ -38,8 +38,9 @@ func (s *Sender) Read(ctx context.Context, key protocol.Key) (protocol.Item, err
 }
 
 // ReadAll reads the items with the given keys by as few strongly consistent BatchGetItem
-// requests as possible. It returns the items that exist, and the number of requests. The error
-// is a *Failure.
+// requests as possible. It returns the items that it has read, with nil for an item that does not
+// exist, and the number of requests. The error is a *Failure, and concerns all keys for which there
+// is no item: DynamoDB may throttle the reads of some keys alone.
 func (s *Sender) ReadAll(ctx context.Context, keys []protocol.Key) (map[protocol.Key]protocol.Item, int, error) {
 	items := make(map[protocol.Key]protocol.Item, len(keys))
 	requests := 0
@@ -50,7 +51,7 @@ func (s *Sender) ReadAll(ctx context.Context, keys []protocol.Key) (map[protocol
 			if err != nil {
 				return nil, requests, &Failure{Cause: decide.Refused, Err: err}
 			}
-			ask[i] = item
+			ask[i], items[key] = item, nil
 		}
 		var pauses Pauses
 		for len(ask) > 0 {
@@ -58,16 +59,20 @@ func (s *Sender) ReadAll(ctx context.Context, keys []protocol.Key) (map[protocol
 			within, cancel := context.WithTimeout(ctx, Limit)
 			found, left, err := Batch(within, s.DB, s.Table, ask)
 			cancel()
-			if err := s.classify(ctx, err); err != nil {
-				return nil, requests, err
+			err = s.classify(ctx, err)
+			if err == nil && len(left) == len(ask) {
+				err = &Failure{Cause: decide.Busy, Err: errNoneRead}
+			}
+			if err != nil {
+				for _, unread := range ask {
+					delete(items, s.Keys.Schema().KeyOf(unread))
+				}
+				return items, requests, err
 			}
 			for _, item := range found {
 				items[s.Keys.Schema().KeyOf(item)] = item
 			}
 			if ask = left; len(ask) > 0 { // the reply was full, or DynamoDB throttled the read of the remaining keys
-				if len(found) == 0 {
-					return nil, requests, &Failure{Cause: decide.Busy, Err: errNoneRead}
-				}
 				s.Pause(ctx, &pauses)
 			}
 		}

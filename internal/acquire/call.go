@@ -135,10 +135,8 @@ func (w *call) run(ctx context.Context, search func()) (Result, error) {
 		last := at.lastErr.Load() // before giveUp, which cancels the request in flight
 		if held, ok := w.giveUp(); ok {
 			w.cleanUp(held)
-			if holder != nil {
-				why = w.withDamaged(why)
-			}
-			return Result{At: at.want.Key, Requests: int(w.requests.Load())}, c.ended(at.want, holder, why, cmp.Or(last, at.lastErr.Load()))
+			return Result{At: at.want.Key, Requests: int(w.requests.Load())},
+				c.ended(at.want, holder, w.withDamaged(why), cmp.Or(last, at.lastErr.Load()))
 		}
 	}
 	<-w.done
@@ -153,7 +151,7 @@ func (w *call) isAll() bool { return len(w.parts) > 1 && w.turns == nil }
 
 // waitsFor returns the key that the call's error would name if the wait ended now, and the key's
 // holder or nil. A call of All names the key that it waits for. Any other call names the first key
-// with a known holder, or its first key.
+// with a known holder, otherwise the first whose last request failed, otherwise its first key.
 func (w *call) waitsFor() (*waiter, *protocol.Record) {
 	if w.isAll() {
 		w.mu.Lock()
@@ -161,12 +159,16 @@ func (w *call) waitsFor() (*waiter, *protocol.Record) {
 		w.mu.Unlock()
 		return at, cmp.Or(w.c.Local.LastHolder(at.want.Key), at.holder.Load())
 	}
+	at := w.parts[0]
 	for _, of := range w.parts {
 		if r := cmp.Or(of.holder.Load(), w.c.Local.LastHolder(of.want.Key)); r != nil {
 			return of, r
 		}
+		if at.lastErr.Load() == nil && of.lastErr.Load() != nil {
+			at = of
+		}
 	}
-	return w.parts[0], nil
+	return at, nil
 }
 
 // giveUp cancels the call because its caller has stopped waiting, and returns the keys that the

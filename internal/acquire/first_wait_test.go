@@ -302,6 +302,20 @@ func TestErrorOfAcquireAnyNamesFreeKeyRatherThanDamagedKey(t *testing.T) {
 	})
 }
 
+func TestErrorOfAcquireAnyContainsFailedRequestAndDamagedKey(t *testing.T) {
+	lab.Each(t, map[string][]leasehold.AcquireOption{"without NoWait": nil, "with NoWait": {leasehold.NoWait()}}, func(t *testing.T, w *lab.World, opts []leasehold.AcquireOption) {
+		w.Put(lab.Key("damaged"))
+		c, wire := w.Client(lab.Config())
+		wire.SetFault(lab.On(about("b"), lab.Throttled))
+		_, err := c.AcquireAny(w.Within(15*time.Second), leasehold.Keys("damaged", "b"), opts...)
+		lab.WantAs[*leasehold.RecordError](t, "AcquireAny", err)
+		if op := (*leasehold.OpError)(nil); !errors.As(err, &op) || op.Key.Partition != "b" || !strings.Contains(err.Error(), "throttled") {
+			t.Errorf("error %v", err)
+		}
+		_ = c.Close(t.Context())
+	})
+}
+
 func TestErrorOfAcquireAnyContainsLocallyHeldKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())

@@ -362,5 +362,5 @@ func (w *waiter) timeoutError() error {
 	if last := w.lastErr.Load(); last != nil {
 		err = fmt.Errorf("%w: %w", err, *last)
 	}
-	return w.c.Errors.Failed("acquire", w.want.Key, err)
+	return w.c.Errors.Failed("acquire", w.want.Key, w.withDamaged(err))
 }

@@ -144,7 +144,7 @@ func (c *Client) checkLease(op string, key Key, length time.Duration) error {
 	if length < minLease {
 		return c.env.Errorf(op, key, "lease of %v: at least %v", length, minLease)
 	}
-	if t := c.timing.Scaled(length); t.Skew > 0 && t.Trust() < lease.ShortestTrust {
+	if t := c.timing.Scaled(length); t.Trust() < lease.ShortestTrust {
 		return c.env.Errorf(op, key, "lease of %v: the margin, %v, and MaxSkew, %v, leave %v of it to be trusted: at least %v",
 			length, t.Margin, t.Skew, t.Trust(), lease.ShortestTrust)
 	}

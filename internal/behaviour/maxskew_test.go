@@ -298,6 +298,10 @@ func TestNewRejectsInvalidOrUnsupportedMaxSkew(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(withMaxSkew(time.Second))
 		lab.WantText(t, "a lease that leaves no trust", lab.ErrorOf(c.Acquire(t.Context(), "job", leasehold.WithLease(1600*time.Millisecond))), "MaxSkew, 1s")
+		cfg := lab.Config()
+		cfg.Margin = 15 * time.Second
+		c, _ = w.Client(cfg)
+		lab.WantText(t, "a margin that leaves no trust", lab.ErrorOf(c.Acquire(t.Context(), "job", leasehold.WithLease(time.Second))), "margin, 750ms")
 	})
 }
 

@@ -49,8 +49,8 @@ func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context
 }
 
 // searched calls the function "search", and emits the events of its result. Close waits until
-// searched returns. If Close was called before, searched only returns an error, which contains the
-// key "first".
+// searched returns. If Close was called before, searched does not call "search". It returns an
+// error that names the key "first".
 func (c *Client) searched(ctx context.Context, first Key, search func() (acquire.Result, error)) ([]*Lock, error) {
 	if !c.env.Enter() {
 		return nil, c.env.AfterClose("acquire", first)
@@ -75,9 +75,9 @@ func (r *request) wanted(c *Client) *acquire.Want {
 	return &r.Want
 }
 
-// granted emits an event for each lock that a search has acquired, and returns the locks. If
-// OnEvent panics or the client is closing, it releases them: Close may miss locks that are granted
-// after it has begun.
+// granted emits an event for each lock that a search has acquired, and returns the locks. It
+// releases the locks if OnEvent panics, or if the client is closing: Close may miss locks that are
+// granted after Close has begun.
 func (c *Client) granted(ctx context.Context, found acquire.Result, began decide.Instant) ([]*Lock, error) {
 	received := false
 	defer func() {
@@ -122,9 +122,9 @@ func (c *Client) gaveUp(ctx context.Context, found acquire.Result, began decide.
 
 // AcquireAny acquires the first of keys that is free, in the order given. While no key is free, one
 // request reads up to 100 keys. Options apply to every key. With NoWait it takes over the first key
-// whose holder turns out to be dead, or returns a *HeldError of the first held key. A key is left
-// out if ctx belongs to a lock of it; with Reentrant, its grant is shared. The error is ErrDeadlock
-// if no key is left, or every wait could deadlock.
+// whose holder is found dead, or returns a *HeldError of the first held key. If ctx belongs to a
+// key's lock, that key is left out or, with Reentrant, its grant is shared. ErrDeadlock is returned
+// if none is left or waiting for each could deadlock.
 func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOption) (*Lock, error) {
 	wants, err := c.newRequests(ctx, keys, opts)
 	if err != nil {
@@ -155,8 +155,8 @@ func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOpti
 }
 
 // within returns the grant to share, or nil if ctx belongs to no lock of the key. Without NoWait,
-// it returns ErrDeadlock if ctx belongs to a Group with a key that sorts higher. The wanted key's
-// holder may wait for that key.
+// it returns ErrDeadlock if ctx belongs to a Group with a key that sorts above the wanted key: the
+// wanted key's holder may be waiting for the Group's key.
 func (c *Client) within(ctx context.Context, want *request) (*hold.Lock, error) {
 	if h := c.holds.Of(ctx, want.Key); h != nil {
 		return h, want.refuses(c, h)
@@ -172,9 +172,9 @@ func (c *Client) within(ctx context.Context, want *request) (*hold.Lock, error) 
 	return nil, nil
 }
 
-// refuses returns the reason why a request may not share the grant h, or nil if it may. The
-// request's context belongs to that grant. Sharing sends nothing to DynamoDB, so the grant
-// must already have everything that the request's options ask for.
+// refuses returns the reason why a request may not share the grant h of its context, or nil if it
+// may. Sharing sends nothing to DynamoDB, so the grant must already have everything that the
+// request's options ask for.
 func (r *request) refuses(c *Client, h *hold.Lock) error {
 	var differs string
 	switch lease := h.Lease().Duration(); {

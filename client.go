@@ -35,8 +35,8 @@ type Client struct {
 	waiting  atomic.Int64
 }
 
-// maxRemembered is the largest number of record versions that a client remembers for keys
-// that no call waits for.
+// maxRemembered is the largest number of keys whose record versions a client remembers although no
+// call waits for them.
 const maxRemembered = 10_000
 
 // New returns a Client. It sends nothing and starts no goroutine. The error lists every

@@ -72,9 +72,9 @@ type Config struct {
 	// expiry time have a MaxSkew of their own. Default 0: waiters ignore wall clocks.
 	MaxSkew time.Duration
 
-	// PollMax is the largest mean pause between two reads by a waiter. It applies in layouts
-	// without a queue, and while the queue is suspended. The mean grows with the age of the grant,
-	// from 25 ms. Each pause differs at random from the mean by up to half. Default 500 ms.
+	// PollMax is the largest mean pause between two reads by a waiter without a queue: in a layout
+	// that has none, or for a while after a queued waiter has died. The mean grows with the age of the
+	// grant, from 25 ms. Each pause differs from the mean by up to half, at random. Default 500 ms.
 	PollMax time.Duration
 
 	// DeleteOnRelease deletes the record on release. By default the record is kept and marked
@@ -108,7 +108,7 @@ type Config struct {
 	Logger *slog.Logger
 
 	// OnEvent is called for every event, on the goroutine where it happens, also concurrently. The
-	// context has the values of the call's or, for a renewal, loss or release, of Acquire's context.
+	// context has the values of the call's context, or of Acquire's for a renewal, loss or release.
 	// OnEvent must not block, or release the event's lock: a release in EventReleased would deadlock.
 	OnEvent func(context.Context, Event)
 }
@@ -233,9 +233,9 @@ func checkDB(db DB, l layout.Layout) error {
 	return nil
 }
 
-// locksPerConnection is the number of locks per idle connection up to which connectionsCheck logs
-// no warning. It is low because the client renews all its locks at once after a pause of the
-// process.
+// locksPerConnection is the number of locks for which one idle connection is enough. If there are
+// more locks per connection, connectionsCheck logs a warning. The number is low because the client
+// renews all its locks at once after a pause of the process.
 const locksPerConnection = 10
 
 // idleConnections returns the number of idle connections that the HTTP client of db keeps.

@@ -21,9 +21,9 @@ const (
 	EventRegion     EventKind = "region"      // package regions now sends requests to Region; Err is why it left the last Region, or nil if it returned to the home Region
 )
 
-// Event reports one thing that has happened. Fields that do not apply are zero. Sums of
-// Requests must omit EventThrottled: the last event of a call counts throttled requests
-// again. Only one event of each grant has Held.
+// Event reports one thing that has happened. Fields that do not apply are zero. Sums of Requests
+// must omit EventThrottled: the last event of a call counts throttled requests again. Only one
+// event of a grant contains Held.
 type Event struct {
 	Kind      EventKind
 	Time      time.Time     // when it happened, by the wall clock

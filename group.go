@@ -122,9 +122,9 @@ func (g *Group) isOnce() bool { return g.locks[0].h.Once }
 // a *HeldError of the first key, in sorted order, with a live holder. If it fails, AcquireAll
 // releases the keys that it has acquired before it returns, within Config.ReleaseGrace.
 //
-// Without Reentrant, it returns ErrDeadlock if ctx belongs to a lock of one of keys. Without
-// NoWait, it also does if ctx belongs to a Group with a key that sorts above one of keys. Acquire
-// the Group's keys in the same call.
+// ErrDeadlock is returned in two cases: without Reentrant, if ctx belongs to a lock of one of keys;
+// without NoWait, if ctx belongs to a Group with a key that sorts above one of keys. Acquire the
+// Group's keys in the same call.
 func (c *Client) AcquireAll(ctx context.Context, keys []Key, opts ...AcquireOption) (*Group, error) {
 	wants, err := c.newRequests(ctx, keys, opts)
 	if err != nil {

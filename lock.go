@@ -194,8 +194,8 @@ func (g *Group) Commit(ctx context.Context, writes []types.TransactWriteItem) er
 //
 // It returns nil if the writes, and the changes in opts, have landed. Otherwise it joins the errors
 // of the commit and of the release; ErrUnknownOutcome then refers to the commit. If other handles
-// share the grant (Reentrant), only this handle is released. If they end meanwhile, a release
-// follows, whose failure is only logged and reported as an event.
+// share the grant (Reentrant), only this handle is released. If those end meanwhile, a release
+// follows: its failure is only logged and reported as an event.
 func (l *Lock) CommitAndRelease(ctx context.Context, writes []types.TransactWriteItem, opts ...ReleaseOption) error {
 	return l.group().CommitAndRelease(ctx, writes, opts...)
 }
@@ -226,9 +226,9 @@ func (g *Group) Guards() []types.TransactWriteItem { return g.g.Guards() }
 func (l *Lock) GuardError(err error, first int) error { return l.group().GuardError(err, first) }
 
 // GuardError takes err, the error of a transaction with all of Guards; first is the index of the
-// first guard. If a lock's guard failed, it cancels the lock's context (for the shared lease's
-// guard, all contexts). It then returns a *LostError of the first lost lock, wrapping err.
-// Otherwise it returns err.
+// first guard. It cancels the context of each lock whose guard failed, or all contexts if the
+// shared lease's guard failed. It returns a *LostError of the first lost lock, wrapping err, or
+// else err.
 func (g *Group) GuardError(err error, first int) error { return g.g.GuardError(err, first) }
 
 // Read reads at most 99 items (98 under Config.SharedLease) in one transaction that succeeds

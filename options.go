@@ -117,9 +117,9 @@ func (d leaseOption) toAcquire(r *request) {
 }
 func (d leaseOption) toRenew(ch *lease.Changes) { ch.Lease = time.Duration(d) }
 
-// WithLease overrides Config.Lease; d is at least 1 s. RenewEvery and Margin keep their ratio
-// to the lease. A Renew with a shorter lease makes Lock.TrustedUntil earlier, even if it is
-// refused, until a renewal succeeds.
+// WithLease overrides Config.Lease; d is at least 1 s. RenewEvery and Margin keep their ratio to
+// the lease. A Renew with a shorter lease, even a refused one, makes Lock.TrustedUntil earlier
+// until a renewal succeeds.
 func WithLease(d time.Duration) RenewOption { return leaseOption(d) }
 
 type recordOption func(*protocol.Changes)
@@ -176,10 +176,10 @@ type BreakOptions struct {
 // the function fails, or its process dies or loses the lock before that, the next call
 // does the work again. While the mark is stored, no call repeats CommitAndRelease's writes.
 //
-// Once sends no extra request. It needs layout Native and a call for one key; otherwise the
-// error is an *UnsupportedError: use a key per label. If handles share a grant (Reentrant),
-// only the last handle's release can store the mark: Do returns an error if none of the
-// others is from Once or Every.
+// Once sends no extra request. It needs layout Native and a call for one key; otherwise the error
+// is an *UnsupportedError: use a key per label. If handles share a grant (Reentrant), only the last
+// handle's release can store the mark: an earlier Do fails if no remaining handle is from Once or
+// Every.
 func Once(label string) AcquireOption { return acquireFunc(func(r *request) { r.label = &label }) }
 
 // Every is like Once. The label is the period of the call, by this machine's clock. The error is a

@@ -97,8 +97,8 @@ func (c *Client) newTerms(h *hold.Lock, opts []ReleaseOption) (hold.Terms, error
 	return t, nil
 }
 
-// apply applies the options in opts to *call, in order, by the call set(option, call) for each. If
-// an option is nil, apply returns an error and applies none of them.
+// apply applies the options in opts to *call, in order: it calls set(option, call) for each option.
+// If an option is nil, apply returns an error and applies none of them.
 func apply[O comparable, T any](c *Client, op string, key Key, opts []O, set func(O, *T), call *T) error {
 	var none O
 	if i := slices.Index(opts, none); i >= 0 {
@@ -151,8 +151,8 @@ func (c *Client) checkLease(op string, key Key, length time.Duration) error {
 	return nil
 }
 
-// checkRelease returns an error if the layout does not support a release that deletes the record
-// or, if deletes is false, one that keeps it.
+// checkRelease returns an error if deletes is true and the layout cannot delete a record on
+// release. It also returns an error if deletes is false and the layout cannot keep the record.
 func (c *Client) checkRelease(deletes bool) error {
 	switch {
 	case !deletes && !c.env.Caps.KeepOnRelease:

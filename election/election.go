@@ -90,8 +90,8 @@ func New(locks *leasehold.Client, key string) (*Election, error) {
 // Acquire. With leasehold.NoWait, Campaign does not wait while another leader is live, but replaces
 // a dead leader. If another client has asked this process to step down (OnStepDown), the next
 // Campaign lets other candidates go first. It acquires the key only after a pause of 2 x
-// Config.PollMax, or of 2 s if that is longer. So does a Campaign of the same client that has
-// waited for the end of that term.
+// Config.PollMax, or of 2 s if that is longer. If another Campaign of the same client has waited
+// for the end of that term, it pauses, too.
 func (e *Election) Campaign(ctx context.Context, value string, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
 	if e.asked.Swap(false) { // without this wait, the client that resigned would be the first to acquire the key again
 		pause, end := e.env.UntilClosing(ctx)

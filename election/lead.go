@@ -95,9 +95,9 @@ func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(cont
 	return false, err
 }
 
-// besides returns the error of Lead after its context has ended or the client was closed. It joins
-// "asked", which reports this end, and "called", which fn has returned. It omits "called" if that
-// is nil, or only the cause of this end.
+// besides returns the error of Lead after Lead's context has ended or the client was closed. The
+// error "asked" reports this end, and "called" is the error of fn. The result joins both errors. It
+// is "asked" alone if "called" is nil, or if "called" reports only the cause of this end.
 func besides(cause, asked, called error) error {
 	if called == nil || errors.Is(called, cause) {
 		return asked

@@ -231,8 +231,8 @@ func TestLeadMethodReturnsNilIfAskedLeaderHasDoneItsWork(t *testing.T) {
 	})
 }
 
-// Lead repeats denied requests for its key after its first term. The term's context must not make
-// calls for other keys do the same.
+// After its first term, Lead retries denied requests for its own key. In the term's context, denied
+// requests for other keys must still fail.
 func TestDeniedAcquireInContextOfLaterTermFails(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, c, wire := elects(w, lab.Config())
@@ -294,8 +294,8 @@ func TestFunctionsPassedToLeadNeverRunConcurrently(t *testing.T) {
 		for range 2 {
 			lab.OK(t, <-led)
 		}
-		// The function has run in three terms: in the term that the first break ended, and later in
-		// one term of each call of Lead. It has not run in the term that the second break ended.
+		// The function has run in three terms: in the term that the first break ended and, after that,
+		// once for each of the two calls of Lead. It has not run in the term that the second break ended.
 		lab.Want(t, "functions begun", begun.Load(), 3)
 	})
 }

@@ -89,8 +89,9 @@ func ask(ctx context.Context, env *core.Env, r leasehold.Record) error {
 
 // awaitEnd waits until the leader has ended the grant of r, and then returns nil. Before its first
 // renewal, a leader may replace its grant without having read the request (see the package
-// comment). The result is then the record with the new grant, and the caller asks again. After a
-// renewal, a new grant means that the leader has resigned and was elected again: the result is nil.
+// comment). Then awaitEnd returns the record with the new grant, and the caller asks again. After a
+// renewal, a new grant means that the leader has resigned and was elected again, so awaitEnd
+// returns nil.
 func (e *Election) awaitEnd(ctx context.Context, r leasehold.Record) (replaced *leasehold.Record, _ error) {
 	// renewed is true if the leader has renewed its grant. A renewal changes Version and WrittenAt.
 	// A hand-over changes Version too, but until the first renewal WrittenAt is at most a second

@@ -28,9 +28,10 @@ type bounded struct{ dynamodb.HTTPClient }
 
 func (c bounded) Do(r *http.Request) (*http.Response, error) {
 	if r.Body != nil {
-		// The SDK closes its body once the reply has arrived. From then on, WriteTo returns io.EOF,
-		// and net/http closes a usable connection. An io.NopCloser prevents this. If it contains a
-		// bytes.Buffer, net/http sends header and body in one write.
+		// The SDK closes the body of its request once the reply has arrived. From then on, the body's
+		// WriteTo returns io.EOF, and net/http closes a usable connection. An io.NopCloser around a copy
+		// of the body prevents this. The copy is a bytes.Buffer, so that net/http sends header and body
+		// in one write.
 		body := bytes.NewBuffer(make([]byte, 0, max(r.ContentLength, 0)+bytes.MinRead))
 		if _, err := body.ReadFrom(r.Body); err != nil {
 			return nil, err

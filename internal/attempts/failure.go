@@ -33,9 +33,9 @@ func FailureOf(err error) *Failure {
 	return f
 }
 
-// After returns f or, if f is a denial that may be temporary, a failure that a waiter retries. A
-// denial may be temporary if the parameter "answered" is true: DynamoDB has answered an earlier
-// request of the same wait. A nil f is allowed.
+// After returns f or, if f is a denial that may be temporary, a Failure with the cause Unreachable,
+// after which a waiter retries. A denial may be temporary if the parameter "answered" is true:
+// DynamoDB has answered an earlier request of the same wait. A nil f is allowed.
 func (f *Failure) After(answered bool) *Failure {
 	if answered && f != nil && f.Cause == decide.Refused && decide.Denied(f.Err) {
 		return &Failure{Cause: decide.Unreachable, Err: f.Err}
@@ -105,9 +105,10 @@ func Wait(ctx context.Context, d time.Duration) bool {
 	return ctx.Err() == nil
 }
 
-// Repeat calls send until it returns nil, a Failure with the cause Refused, or an error that is not
-// a Failure, or until ctx ends. It returns the last error of send. Before each retry it calls
-// beforeRetry, and returns its error, if any.
+// Repeat calls send until it succeeds, until ctx ends, or until a retry cannot help: send has
+// returned a Failure with the cause Refused, or an error that is not a Failure. It returns the last
+// error of send. Repeat calls beforeRetry before each retry. If beforeRetry returns an error,
+// Repeat returns that error.
 func (s *Sender) Repeat(ctx context.Context, send func() error, beforeRetry func(*Failure) error) error {
 	var pauses Pauses
 	for {
@@ -128,9 +129,9 @@ func (s *Sender) Repeat(ctx context.Context, send func() error, beforeRetry func
 // tries is the largest number of times that Patiently sends a request.
 const tries = 3
 
-// Patiently calls send up to three times, with pauses, if its request is throttled or has no
-// answer. It returns the last error. It is for requests that no Sender sends. The function send
-// must turn off the SDK's retries, as Once does.
+// Patiently is for requests that are sent without a Sender. It calls send up to three times, with
+// pauses, if the request is throttled or has no answer. It returns the last error. The function
+// send must turn off the SDK's retries, as Once does.
 func Patiently(ctx context.Context, send func(context.Context) error) error {
 	for n := 1; ; n++ {
 		within, cancel := context.WithTimeout(ctx, Limit)

@@ -63,9 +63,9 @@ type Operation[A Attempt] struct {
 	// Within is how long an attempt waits for the reply. Zero means Limit.
 	Within time.Duration
 
-	// Shows returns the attempt that was applied, according to the record "item", which is nil if
-	// no record exists. The attempts in sent may have been applied, oldest first. Shows returns
-	// false if no attempt was applied, or if the caller can no longer use it.
+	// Shows returns the attempt that was applied, according to the record "item", which is nil if no
+	// record exists. The slice sent contains the attempts that may have been applied, oldest first.
+	// Shows returns false if no attempt was applied, or if the caller can no longer use it.
 	Shows func(item protocol.Item, sent []A) (A, bool)
 
 	// BeforeSend waits until the client may send the next attempt. Once the attempt has ended, Try
@@ -145,8 +145,8 @@ func (q *Sequence[A]) Answered() bool {
 }
 
 // Silent reports whether at least one attempt got no reply, or a reply that leaves the outcome
-// open, such as a 5xx error. An attempt with a failed condition does not count, even if it is
-// unanswered because the client could not read the record.
+// open, such as a 5xx error. An attempt whose condition failed does not count. This is so even if
+// the client then could not read the record, and the attempt is therefore unanswered.
 func (q *Sequence[A]) Silent() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -188,7 +188,7 @@ func (q *Sequence[A]) Settle(version string) {
 	}
 }
 
-// Keep removes all unanswered attempts except the newest n, as a condition can name only a
+// Keep removes all unanswered attempts except the newest n, because a condition can name only a
 // limited number of attempts. It returns the removed attempts, oldest first.
 func (q *Sequence[A]) Keep(n int) (dropped []A) {
 	q.mu.Lock()
@@ -248,8 +248,8 @@ func (q *Sequence[A]) Send(ctx context.Context, s *Sender, op Operation[A], a A,
 }
 
 // Run sends attempts of op until the sequence ends. It sends no retry once limit ends, or
-// MostUnanswered attempts of this call have had no answer. The end of ctx, not of limit, cancels
-// the request in flight. So ctx must not end first.
+// MostUnanswered attempts of this call have had no answer. When limit ends, the request in flight
+// continues. When ctx ends, that request is cancelled, so ctx must last longer than limit.
 func (q *Sequence[A]) Run(ctx, limit context.Context, s *Sender, op Operation[A]) Result[A] {
 	pauses := op.Pauses
 	before := len(q.Unanswered())
@@ -279,9 +279,8 @@ func (q *Sequence[A]) conditionFailed(ctx context.Context, s *Sender, op Operati
 	if r.Item == nil { // no record exists, or the DynamoDB-compatible engine does not return it with a failed condition
 		item, err := s.Read(context.WithoutCancel(ctx), op.Key)
 		if err != nil {
-			// The attempt still counts as unanswered. The network may have delivered its request
-			// twice: DynamoDB may have applied the first copy, and this may be the reply to the
-			// second copy.
+			// The attempt still counts as unanswered, because the network may have delivered its request
+			// twice. DynamoDB may have applied the first copy, and this may be the reply to the second copy.
 			r.Outcome, r.Cause, r.Err = Unanswered, decide.Unreachable, FailureOf(err).Err
 			return r
 		}

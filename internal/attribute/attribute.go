@@ -68,8 +68,8 @@ func cloneValue(v types.AttributeValue) types.AttributeValue {
 }
 
 // Equal reports whether a and b are the same value to DynamoDB, whatever the form of numbers and
-// the order of a set. The content of an empty list or map may be nil. A nil value, which stands for
-// no attribute, equals only nil.
+// the order of a set. A list or map without elements equals one whose Go value is nil. A nil
+// AttributeValue, which stands for no attribute, equals only nil.
 func Equal(a, b types.AttributeValue) bool {
 	return reflect.DeepEqual(standard(cloneValue(a)), standard(cloneValue(b)))
 }

@@ -116,8 +116,8 @@ func (b *Break) found(grant protocol.Record, item protocol.Item) (now protocol.R
 		return now, false, err
 	}
 	// A renewal keeps the grant id and the owner. A grant without an id, from another library, is
-	// compared by its owner. It counts as changed if it has no owner, or if the layout has an
-	// expiry time (layout.WallClock): such libraries never renew.
+	// compared by its owner. It counts as changed if it has no owner, or if the layout has an expiry
+	// time (layout.WallClock): the libraries of such layouts never renew.
 	sameIfEqual := grant.Grant != "" || grant.Owner != "" && b.Caps.Expiry == layout.Observed
 	if now.Released || !sameIfEqual || now.Grant != grant.Grant || now.Owner != grant.Owner {
 		return now, true, b.Errors.Changed(now)

@@ -64,9 +64,9 @@ type Result struct {
 	Took     time.Duration
 }
 
-// New prepares a commit: one transaction of the caller's writes and of ends. The slices guards and
-// ends have the same order. Each item of ends is the guard itself or, if the commit is to release
-// the lock, the release.
+// New prepares a commit. Its transaction consists of the caller's writes, followed by the items of
+// the slice ends. That slice has the same order as guards. Each item of ends is the guard itself
+// or, if the commit is to release the lock, the write that releases it.
 func New(env *core.Env, locks Locks, writes, ends, guards []types.TransactWriteItem) *Commit {
 	id := protocol.NewVersion()
 	form := func(items []types.TransactWriteItem) *request {
@@ -148,9 +148,9 @@ func (c *Commit) send(ctx context.Context, r *request) (_ decide.CommitReply, se
 	return reply, true, err
 }
 
-// begin marks a request as in flight. It returns nil if the commit may not send one. The caller
-// must close the channel once the SDK no longer reads the values in the writes: Answered waits for
-// this.
+// begin marks a request as in flight, and returns a new channel. It returns nil if the commit may
+// not send a request. The caller must close the channel once the SDK no longer reads the values in
+// the writes: Answered waits for this.
 func (c *Commit) begin(ctx context.Context) (inFlight chan struct{}) {
 	if ctx.Err() != nil || !c.unanswered && !c.locks.Trusted() {
 		return nil

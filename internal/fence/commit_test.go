@@ -167,7 +167,7 @@ func (tb *table) commit() *fence.Commit {
 	return fence.New(&core.Env{Requests: sender, Machine: machine.Machine{Now: func() decide.Instant { return decide.Instant{} }}}, tb, one, one, one)
 }
 
-// afterwards is the event that follows the last event of a script.
+// afterwards is what happens after the three events of a test case.
 type afterwards string
 
 const (

@@ -233,9 +233,10 @@ func (l *Lease) Look() {
 	l.holder.Lost(loss)
 }
 
-// throughOutage reports whether the lease stays trusted although it has expired: for one lease
-// duration after DynamoDB answered the last renewal that it is unavailable. The option
-// ThroughOutage assumes that it is then unavailable to all clients. The caller must hold l.mu.
+// throughOutage reports whether the lease stays trusted although it has expired. It stays trusted
+// for one lease duration after the reply to the last renewal, if this reply means that DynamoDB is
+// unavailable. The option ThroughOutage assumes that DynamoDB is then unavailable to all clients.
+// The caller must hold l.mu.
 func (l *Lease) throughOutage(now decide.Instant) bool {
 	return l.outage != nil && !now.Past(l.outage.Add(l.timing.Lease))
 }

@@ -458,8 +458,8 @@ func TestBlockedRenewalDoesNotDelayRenewalOfOtherLease(t *testing.T) {
 				c.Scheduler = renewals.New(1, func(f func()) { go f() }, c.Requests.Chance)
 			})
 			defer w.end()
-			// The first lease's renewal is due after 3.75 s. It must then wait for the renewal or
-			// transaction that the function "takes" begins. Meanwhile it must free the scheduler's
+			// The first lease's renewal is due after 3.75 s. It must then wait for the other renewal, or for
+			// the transaction, that the function "takes" has begun. Meanwhile it must free the scheduler's
 			// only slot: the other lease is due 100 ms later, and must get this slot immediately.
 			time.Sleep(100 * time.Millisecond)
 			var sent []time.Duration

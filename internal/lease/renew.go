@@ -213,8 +213,8 @@ func (l *Lease) rejected(r attempts.Result[Attempt]) attempts.Result[Attempt] {
 }
 
 // next adds the next attempt to l.pending, and returns the attempt and its write. If the lease has
-// ended, next adds nothing, and returns false. The reason is that a release may already have listed
-// the versions of all attempts in its condition.
+// ended, next adds nothing and returns false, because a release may already have listed the
+// versions of all attempts in its condition.
 func (l *Lease) next(ch Changes) (a Attempt, w *protocol.Write, within time.Duration, ok bool) {
 	l.mu.Lock()
 	now := l.c.Now()
@@ -231,8 +231,8 @@ func (l *Lease) next(ch Changes) (a Attempt, w *protocol.Write, within time.Dura
 	l.pending.Add(a)
 	l.begun = true
 	if until := l.trustedFrom(timing, a); until.Mono < l.until.Mono {
-		// DynamoDB may store the shorter lease even if it refuses the attempt. The network may
-		// deliver two copies of the request: DynamoDB may apply one and refuse the other.
+		// DynamoDB may store the shorter lease even if it refuses the attempt: the network may deliver
+		// two copies of the request. DynamoDB may then apply one copy and refuse the other.
 		l.until = l.until.Earlier(until)
 		l.reset(now)
 		l.c.Scheduler.Lasts(l.renewal, now.Remaining(l.until))
@@ -255,9 +255,9 @@ func (l *Lease) deadline(now decide.Instant) time.Duration {
 	return decide.RenewalDeadline(remaining)
 }
 
-// shows returns the attempt in sent that wrote the record in item, which was read or came with a
-// failed condition. It returns false if no attempt did. Then another client holds the key, or has
-// resumed this grant and renews it.
+// shows returns the attempt in sent that wrote the record in item. The item was read, or came with
+// a failed condition. shows returns false if none of these attempts wrote the record. Then another
+// client holds the key, or has resumed this grant and renews it.
 func (l *Lease) shows(item protocol.Item, sent []Attempt) (a Attempt, ok bool) {
 	if !l.holder.Stands(item) {
 		return a, false

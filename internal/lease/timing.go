@@ -39,9 +39,9 @@ func (t Timing) TrustedFrom(sent decide.Instant) decide.Instant {
 	return decide.TrustedUntil(sent, t.Lease, durations.Sum(t.Margin, t.Skew))
 }
 
-// Scaled returns the timing for another lease. Margin and Every change in proportion, but not Skew.
-// So a shorter lease is trusted for a smaller part of its duration. If Skew is not 0, Every is
-// therefore at most a third of the trust.
+// Scaled returns the timing for another lease duration. Margin and Every change in proportion, but
+// Skew does not, so a shorter lease is trusted for a smaller part of its duration. If Skew is not
+// 0, Every is limited to a third of the trust: otherwise too few renewals could fit.
 func (t Timing) Scaled(lease time.Duration) Timing {
 	if lease == t.Lease {
 		return t

@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// Warning warns the user of a lease that the lease may soon be lost. The function Call is called
-// each time the remaining trust falls to Left. If the lease is lost earlier, Call is called then.
+// Warning is a warning that a lease may soon be lost. The function Call is called each time the
+// remaining trust falls to Left. If the lease is lost earlier, Call is called then.
 type Warning struct {
 	Left time.Duration
 	Call func()

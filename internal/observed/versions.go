@@ -77,9 +77,9 @@ func (v *Versions) Unpin(key protocol.Key) {
 	}
 }
 
-// Note records that a reply has shown the version o of a key's record at the time o.Since. It
-// returns o with o.Since and o.Granted set to the times when the client first read this version
-// and this grant.
+// Note records that a reply has shown the version o of a key's record. The caller sets o.Since to
+// the time of the read. Note returns o with o.Since and o.Granted set to the times when the client
+// first read this version and this grant.
 func (v *Versions) Note(key protocol.Key, o Version) Version {
 	o.Granted = o.Since.Mono
 	v.mu.Lock()

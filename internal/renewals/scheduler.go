@@ -38,9 +38,9 @@ const burst = 50 * time.Millisecond
 // late attempt comes at a random time of the period.
 const late = 50
 
-// othersFirst is the number of attempts for other due leases before each attempt for a doubtful
-// lease, while a pace limits the attempts. A lease is doubtful if its last attempt had no answer or
-// was throttled.
+// othersFirst is the number of attempts for other leases that the Scheduler sends before each
+// attempt for a doubtful lease. It applies while a pace limits the attempts and other leases are
+// due. A lease is doubtful if its last attempt had no answer or was throttled.
 const othersFirst = 4
 
 // New returns a Scheduler. most is the number of slots for attempts in flight. For each attempt,
@@ -142,9 +142,9 @@ func (q *Scheduler) change(l *Lease, left time.Duration, change func(now time.Ti
 	q.sendDue(now)
 }
 
-// Waited reports whether a renewal of the lease waits for a slot or for the pace or, if it is in
-// flight, had to wait. If a lease was not renewed in time although Waited returns false, the
-// process was paused.
+// Waited reports whether a due renewal of the lease is waiting for a slot or for the pace. For a
+// renewal in flight, it reports whether the renewal had to wait. If a lease was not renewed in time
+// although Waited returns false, the process was paused.
 func (q *Scheduler) Waited(l *Lease) bool {
 	if !q.lock(l) {
 		return false

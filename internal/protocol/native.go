@@ -22,8 +22,8 @@ type Native interface {
 	Session() Protocol
 
 	// TellBroken returns the write that adds a notice, with the id "word", to a session's row: an
-	// operator has broken the given grant. The session's client removes each notice that it has
-	// read by its id. The write changes neither version nor lease, so no renewal fails. It is
+	// operator has broken the given grant. By the id, the session's client removes exactly the notices
+	// that it has read. The write changes neither version nor lease, so no renewal fails. It is
 	// rejected if the row is missing, the session is dead, or its client does not read notices.
 	TellBroken(session, word, grant string) *Write
 
@@ -40,9 +40,9 @@ type Native interface {
 	// index is still w.Index.
 	Leave(k Key, w QueueEntry) *Write
 
-	// HandToHead returns the write of a HandOver to the queue's head, which also removes its entry.
-	// Grant g has the head's owner and grant id, but a new version, as no version may appear twice.
-	// If the join is repeated, two hand-overs may share a grant id.
+	// HandToHead returns the write of a HandOver to the queue's head, which also removes the head's
+	// entry. Grant g has the head's owner and grant id. If the head's join was applied twice, two
+	// hand-overs may have this grant id. So g has a new version, because no version may appear twice.
 	HandToHead(h Hold, g Grant) *Write
 
 	// Ask returns the write that asks the holder of h to step down. Its condition is that the grant of

@@ -21,8 +21,9 @@ const clientIDLen = 26
 const LongestOwner = 255
 
 // NewOwner returns an owner: the name, a slash and a new client id. The id distinguishes two
-// clients with the same name. It also exposes a grant by another library, which may keep
-// leasehold's attributes: its owner usually has no client id.
+// clients with the same name. It also distinguishes leasehold's grants from those of other
+// libraries. These may keep leasehold's attributes in a record, but the owners that they write
+// usually have no client id.
 func NewOwner(name string) string {
 	return name + "/" + strings.ToLower(rand.Text())
 }
@@ -53,8 +54,8 @@ func ShortOwner(owner string) string {
 }
 
 // NewVersion returns a UUID made of the current time and 74 random bits (RFC 9562, version 7).
-// Every attempt to write uses a new UUID, so no version is used twice. Commands print its time.
-// Clients use it to find whether a holder appears dead.
+// Every attempt to write uses a new UUID, so no version is used twice. Commands print the time in
+// the UUID, and clients use it to find out whether a holder appears dead.
 func NewVersion() string { return NewVersionAt(time.Now()) }
 
 // NewVersionAt returns a version like NewVersion, but with the time t instead of the

@@ -168,8 +168,9 @@ const MaxToken = 1<<53 - 2
 var ErrLastToken = errors.New("the fencing token is the last")
 
 // Hold contains the values that a record must have so that DynamoDB applies a write of the holder.
-// Each write changes the version, so DynamoDB rejects a late second copy. A late copy of a grant
-// may restore an earlier version, but raises the token.
+// Each write of the holder changes the version, so DynamoDB rejects a second copy that arrives
+// late. A late copy of a grant may restore an earlier version. But it also raises the token, so
+// writes under the earlier grant are still rejected.
 type Hold struct {
 	Key      Key
 	Owner    string
@@ -190,9 +191,9 @@ type Reading interface {
 	// Schema returns the key attributes and the TTL attribute that the table must have.
 	Schema() Schema
 
-	// Skew returns the layout's MaxSkew if its records have an expiry time: the difference of two
-	// clients' wall clocks. Otherwise it returns the client's: the error of this machine's wall
-	// clock. If it is 0, clients do not use wall clocks to detect dead holders.
+	// Skew returns the layout's MaxSkew if its records have an expiry time: the largest difference
+	// between two clients' wall clocks. Otherwise it returns Config.MaxSkew: the largest error of this
+	// machine's wall clock. Zero means that clients do not use wall clocks to detect dead holders.
 	Skew() time.Duration
 
 	// Owned reports whether the layout's records contain the owner.

@@ -139,8 +139,8 @@ func (b *bench) collected() (time.Time, bool) {
 	return time.Unix(s, 0), true
 }
 
-// isKept fails the test if TTL may delete the record earlier than the duration d after the time
-// granted. The parameter "when" names the last write of the record.
+// isKept fails the test if TTL may delete the record earlier than d after the grant, whose time is
+// in the variable "granted". The parameter "when" names the last write of the record.
 func (b *bench) isKept(when string, d time.Duration) {
 	b.Helper()
 	if until, has := b.collected(); has && until.Before(granted.Add(d)) {

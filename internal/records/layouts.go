@@ -122,9 +122,9 @@ func keyBytes(what, s string, most int) error {
 	return nil
 }
 
-// checkNames returns an error for each attribute of the schema whose name is used twice, and for a
-// default sort key without a sort key. The parameter "attributes" contains the names of the
-// layout's other attributes.
+// checkNames returns an error for each attribute of the schema whose name is used twice. It also
+// returns an error if the schema has a default value for the sort key, but no sort key. The
+// parameter "attributes" contains the names of the layout's other attributes.
 func (s schema) checkNames(layout string, attributes []string) error {
 	taken := map[string]string{}
 	for _, name := range slices.Concat(attributes, ours) {
@@ -198,9 +198,10 @@ func newDynamolock(d layout.Dynamolock) (protocol.Protocol, error) {
 	return peers{lock{p}, p, isDuration}, p.checkNames(d.Name(), javaAttributes)
 }
 
-// pythonCollect is the time from a lease's end to the record's TTL value. DynamoDB may delete the
-// record of a holder whose clock is behind by more, so it is a week, not python_dynamodb_lock's
-// hour. Update expressions cannot keep the later of two TTL values.
+// pythonCollect is the time from a lease's end to the record's TTL value: a week, not an hour as in
+// python_dynamodb_lock. If a holder's clock is behind by more than this time, DynamoDB may delete
+// the held record. A write cannot keep a later TTL value of the record: update expressions have no
+// maximum.
 const pythonCollect = 7 * 24 * time.Hour
 
 // Attributes of a python_dynamodb_lock record.

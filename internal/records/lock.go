@@ -149,9 +149,9 @@ var ours = slices.Concat(oursInAll, oursInNative, oursElsewhere)
 // released record.
 var reserved = slices.Concat(ours, javaAttributes)
 
-// setIDAndToken adds the grant id and the next token to w. If no token is stored, it comes from this
-// client's clock. It exceeds a deleted record's tokens unless this clock is behind the first
-// holder's by the time since the first grant.
+// setIDAndToken adds the grant id and the next token to w. If the record has no token, the next
+// token comes from this client's clock. It then exceeds the tokens of a deleted record, unless this
+// clock is behind the first holder's clock by at least the time since the first grant.
 func setIDAndToken(w *protocol.Write, g protocol.Grant) {
 	w.Set(attrGrant, text(cmp.Or(g.ID, g.Version)))
 	w.SetTo(attrToken, "if_not_exists("+w.Name(attrToken)+", "+w.Value(number(firstToken(g.Now)-1))+") + "+w.Value(one))

@@ -18,8 +18,9 @@ func newMutex(l layout.DyndbMutex) (protocol.Protocol, error) {
 }
 
 // Attributes of a dyndb-mutex record, and the value of attribute holder in a free record. A
-// dyndb-mutex client can release every lock that has its name there. Leasehold stores owner and
-// version: never such a name, as each write has a new version.
+// dyndb-mutex client can release every lock whose attribute holder is the client's name. Leasehold
+// stores the owner and the version there. No client has such a name, because each write has a new
+// version.
 const (
 	mutexHolder  = "holder"
 	mutexExpires = "expire_ts"

@@ -106,7 +106,8 @@ func (p native) Unmark(k protocol.Key, d protocol.Done) *protocol.Write {
 }
 
 // isPeriod returns the condition that the record has a done mark whose period doneOf decodes to the
-// given milliseconds since the epoch. A mark that was written by hand may have any number.
+// given milliseconds since the epoch. It compares with a range, because doneOf rounds: a mark that
+// was written by hand may have any number.
 func isPeriod(w *protocol.Write, ms int64) string {
 	period := w.Path(attrLastDone, attrPeriod)
 	var conditions []string
@@ -161,9 +162,9 @@ func brokenOf(item protocol.Item) *protocol.Broken {
 	return &b
 }
 
-// attrLastTakeover is a map attribute that describes the last takeover: its time, and token and
-// owner of the dead holder's grant. Only takeovers change it. If the record's GrantedAt is later
-// than that time, the current grant was not a takeover.
+// attrLastTakeover is a map attribute that describes the last takeover: its time, and the token and
+// the owner of the dead holder's grant. Only takeovers change the map. If the record's GrantedAt is
+// later than the last takeover, the current grant was not a takeover.
 const attrLastTakeover = "lastTakeover"
 
 // attrTakenFrom is the attribute of the lastTakeover map with the owner of the dead holder's grant.
@@ -223,9 +224,10 @@ func askedOf(item protocol.Item) string {
 	return d.text(attrGrant)
 }
 
-// attrLeaseEnds is the attribute with the end of the lease by the holder's clock. Clients with a
-// bounded clock write it with the write's version, unless the lease exceeds longestLease. Other
-// clients change only the record's version: then the end is out of date.
+// attrLeaseEnds is the attribute with the end of the lease, by the holder's clock, and the version
+// of the write that stored it. Clients with a bounded clock write the attribute, unless the lease
+// exceeds longestLease. Other clients change only the record's version: then the end is out of
+// date.
 const attrLeaseEnds = "leaseEnds"
 
 // leaseEnds returns the value of attrLeaseEnds for a lease that begins at the time now, in a

@@ -14,8 +14,8 @@ import (
 )
 
 // attrWaiters is a record's queue of binary entries, short so that many fit a kilobyte. An entry is
-// a waiter's grant id (16 bytes), client id (17) and name. The client id has 24 letters decoded
-// from base 32 to 15 bytes, and two unchanged.
+// a waiter's grant id (16 bytes), client id (17) and name. A client id has 26 letters: the first 24
+// are base 32 and become 15 bytes, and the last two are stored unchanged.
 const attrWaiters = "waiters"
 
 // attrHanded marks a grant that the previous holder has written, for a waiter of another client. The
@@ -119,8 +119,9 @@ func (p native) Leave(k protocol.Key, at protocol.QueueEntry) *protocol.Write {
 }
 
 // HandToHead returns the write that hands the key from the holder of h to the queue's head. It
-// removes the head's entry and marks the hand-over. It stores no lease end: one from g.Now could be
-// too early, as the head's lease begins at its last read.
+// removes the head's entry and marks the hand-over. It stores no lease end: the head's lease begins
+// when the head last read the record before the hand-over. That may be later than g.Now, so an end
+// calculated from g.Now could be too early.
 func (p native) HandToHead(h protocol.Hold, g protocol.Grant) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(g.Key))
 	byAnother := p.record
@@ -138,8 +139,9 @@ func (p native) HandToHead(h protocol.Hold, g protocol.Grant) *protocol.Write {
 // need not remove their entries one by one.
 
 // Grant returns the same write as lock.Grant, with two additions. A takeover erases the queue, and
-// may suspend it. A queued waiter's grant removes its entry. DynamoDB rejects such a grant if the
-// record was deleted: the waiter then sends one that removes no entry.
+// may suspend it. The grant of a queued waiter removes the waiter's entry. If the record was
+// deleted, DynamoDB rejects a grant that removes an entry: the waiter then sends a grant that
+// removes none.
 func (p native) Grant(g protocol.Grant) *protocol.Write {
 	w := p.lock.Grant(g)
 	switch {

@@ -20,9 +20,10 @@ var everyName = slices.Concat(reserved, []string{
 	attrExpiresAt, pythonOwner, pythonLease, pythonVersion, dlmCode, dlmExpires, mutexHolder, mutexExpires,
 })
 
-// DeleteExactly returns the write that deletes an item if its attributes are unchanged and none
-// that layouts use was added. An added attribute may be a grant's, or make a damaged item a lock.
-// The item must not be a held lock: use Protocol.Delete.
+// DeleteExactly returns the write that deletes an item. It has two conditions: the attributes of
+// the item are unchanged, and the item has no other attribute of any layout. Such an attribute may
+// come from a grant, or make a damaged item a lock. The item must not be a held lock: use
+// Protocol.Delete.
 func DeleteExactly(p protocol.Protocol, item protocol.Item) *protocol.Write {
 	schema := p.Schema()
 	key := protocol.Item{}
@@ -48,10 +49,10 @@ func DeleteExactly(p protocol.Protocol, item protocol.Item) *protocol.Write {
 }
 
 // LockBut is called if the given attribute of an item cannot be decoded: a user or a later
-// leasehold may have added it. LockBut decodes the rest, without other attributes of leasehold that
-// cannot be decoded. If the rest is a lock, LockBut returns the record, held or free, and true. The
-// caller must not delete such an item: a client may hold the lock, and the item may contain the
-// user's data.
+// leasehold may have added it. LockBut decodes a copy of the item without this attribute, and
+// without any other attribute of leasehold that cannot be decoded. If the copy is a lock, LockBut
+// returns its record, held or free, and true. The caller must not delete such an item: a client may
+// hold the lock, and the item may contain the user's data.
 //
 // The caller advises the user to rename the attribute. In a session row, this would hide the
 // attribute from the row's clients. So LockBut returns false for session rows, even if p is the

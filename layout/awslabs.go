@@ -2,11 +2,11 @@ package layout
 
 import "time"
 
-// AWSLabs is the layout of awslabs/amazon-dynamodb-lock-client 1.x (Java). Java processes
-// may share the table. The Java client creates no tokens. By default it writes whole items, and
-// deletes them on release, which erases leasehold's token. Each grant by leasehold removes the
-// attribute expiresAt, which is the TTL attribute of Native, whichever client wrote it.
-// Otherwise TTL could delete the record of a held lock.
+// AWSLabs is the layout of awslabs/amazon-dynamodb-lock-client 1.x (Java). Java processes may share
+// the table. The Java client creates no tokens. By default it writes whole items, and deletes them
+// on release, which erases leasehold's token. Each grant by leasehold removes the attribute
+// expiresAt, whichever client wrote it. Otherwise TTL could delete the record of a held lock:
+// expiresAt is the TTL attribute of Native.
 type AWSLabs struct {
 	PartitionKey string // attribute name; default "key"
 	SortKey      string // name of the table's sort key attribute; default: no sort key

@@ -23,8 +23,8 @@ const (
 	probeEvery = 5 * time.Second
 	// Requests return to the home Region once it has replied to every probe for this long.
 	homeAfter = 30 * time.Second
-	// Before requests return to the home Region, it must reply to probes for some time: first for
-	// homeAfter. If it fails within the time "relapse" after a return, this time doubles, up to
+	// The home Region must reply to probes for some time before requests return to it: at first for
+	// homeAfter. If it fails within "relapse" after a return, the required time doubles, up to
 	// longestHome.
 	relapse     = 2 * time.Minute
 	longestHome = 8 * time.Minute

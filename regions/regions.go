@@ -129,9 +129,9 @@ func (d *DB) table(name string) *table {
 	return t
 }
 
-// ask sends DescribeTable to every Region unless the verdict is known: one call at a time, at most
-// one per askEvery. The verdict is set once a reply lets requests leave home, or after the last
-// reply. The caller must hold mu.
+// ask sends DescribeTable to every Region, unless the verdict on the table is known. It sends
+// nothing while earlier requests are in flight, or within askEvery after them. The verdict is set
+// once a reply lets requests leave home, or after the last reply. The caller must hold mu.
 func (d *DB) ask(name string, t *table) {
 	now := d.now()
 	if t.verdict.known || t.asking != nil || len(d.clients) == 1 || t.asked > 0 && durations.Less(now, t.asked) <= askEvery {

@@ -217,7 +217,7 @@ func TestLeadMethodStoresNoDoneMarkIfFunctionWasNotCalled(t *testing.T) {
 	})
 }
 
-func TestLeadMethodReturnsNilIfAskedLeaderHasDoneItsWork(t *testing.T) {
+func TestLeadMethodReturnsNilIfWorkIsDoneAfterStepDownRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, operator := elect(w, lab.Config()), elect(w, lab.Config())
 		led := lab.Go(func() error {
@@ -233,7 +233,7 @@ func TestLeadMethodReturnsNilIfAskedLeaderHasDoneItsWork(t *testing.T) {
 
 // After its first term, Lead retries denied requests for its own key. In the term's context, denied
 // requests for other keys must still fail.
-func TestDeniedAcquireInContextOfLaterTermFails(t *testing.T) {
+func TestDeniedAcquireOfOtherKeyIsNotRetriedInContextOfTerm(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, c, wire := elects(w, lab.Config())
 		w.Release(campaign(w, e, ""))

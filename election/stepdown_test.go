@@ -102,7 +102,7 @@ func TestSoleCandidateIsReelectedAfterStepDown(t *testing.T) {
 	})
 }
 
-func TestOnStepDownFunctionIsAlsoCalledForEarlierRequest(t *testing.T) {
+func TestFunctionGivenToOnStepDownIsCalledForEarlierRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, operator := elect(w, lab.Config()), elect(w, lab.Config())
 		term := campaign(w, e, "")
@@ -340,7 +340,7 @@ func TestStepDownCallsEveryRegisteredFunction(t *testing.T) {
 // This candidate joins the queue after the leader's last renewal, so the release does not hand it
 // the key. It acquires the key within 250 ms. Until then, neither the former leader nor another
 // candidate of its client may campaign, whatever their PollMax.
-func TestCandidateQueuedAfterStepDownRequestIsElected(t *testing.T) {
+func TestCandidateIsElectedEvenIfItJoinsQueueAfterStepDown(t *testing.T) {
 	cfg := lab.Config()
 	cfg.PollMax = 50 * time.Millisecond
 	candidates := map[string]bool{"one candidate of the leader's client": false, "two candidates of the leader's client": true}

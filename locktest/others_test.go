@@ -14,7 +14,7 @@ import (
 // nothing is a function for Do that does no work.
 func nothing(context.Context, *leasehold.Lock) error { return nil }
 
-func TestKeyFromHoldMethodOfEnvStaysHeldUntilRelease(t *testing.T) {
+func TestHoldMethodOfEnvHoldsKeyUntilRelease(t *testing.T) {
 	withClient(t, func(t *testing.T, env *locktest.Env, locks *leasehold.Client) {
 		theirs := env.Hold("k", leasehold.WithData([]byte("d")))
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)

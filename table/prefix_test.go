@@ -249,7 +249,7 @@ func TestPolicyMatchesPrefixLiterally(t *testing.T) {
 	}
 }
 
-func TestPolicyRejectsPrefixThatIsOnlyPartOfSharedLeasePrefix(t *testing.T) {
+func TestPolicyRejectsIncompleteSharedLeasePrefix(t *testing.T) {
 	for _, prefix := range []string{"", "l", "lease", "leasehold", "leasehold/", "leasehold/session"} {
 		text, err := table.Spec{}.Policy(arn, table.Use, "billing/", prefix)
 		if err == nil || text != "" || !strings.Contains(err.Error(), strconv.Quote(prefix)) || !strings.Contains(err.Error(), table.SharedLeases) {

@@ -278,7 +278,7 @@ func TestSequenceOfRetriesStopsWhenItsTimeLimitPasses(t *testing.T) {
 	}
 }
 
-func TestErrorOfBeforeSendHookEndsSequenceOfAttempts(t *testing.T) {
+func TestSequenceOfAttemptsEndsIfItsBeforeSendHookFails(t *testing.T) {
 	errOver := errors.New("over")
 	for name, tc := range map[string]struct {
 		fates []fate // fates of the requests that are sent before BeforeSend returns an error

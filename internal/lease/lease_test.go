@@ -313,7 +313,7 @@ func TestLateAnswerToRenewalDoesNotRestoreTrustInLostLease(t *testing.T) {
 	})
 }
 
-func TestFailedRenewalWithShorterLeaseAlsoShortensTrustInLease(t *testing.T) {
+func TestTrustIsShortenedEvenIfRenewalWithShorterLeaseFails(t *testing.T) {
 	for name, f := range map[string]fate{"without an answer": dropped, "refused": refused} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, manual, func(t *testing.T, w *world) {
@@ -353,7 +353,7 @@ func TestShortenedLeaseIsRenewedBeforeExpiry(t *testing.T) {
 	}
 }
 
-func TestUnansweredRenewalWithShorterLeaseLimitsTrustInLease(t *testing.T) {
+func TestTrustIsLimitedByLaterUnansweredRenewal(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		earlier := Attempt{Version: "earlier", Sent: w.now(), Lease: 20 * time.Second}
 		w.lease.pending.Add(earlier)
@@ -364,7 +364,7 @@ func TestUnansweredRenewalWithShorterLeaseLimitsTrustInLease(t *testing.T) {
 	})
 }
 
-func TestMethodVersionsAlsoReturnsVersionOfRenewalInFlight(t *testing.T) {
+func TestVersionsOfLeaseIncludeVersionOfRenewalInFlight(t *testing.T) {
 	for name, f := range map[string]fate{"answered": answered, "unanswered": unheard} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, manual, func(t *testing.T, w *world) {
@@ -507,7 +507,7 @@ func notBegun(change func(*Leases, *Terms)) *world {
 	return w
 }
 
-func TestLeaseCanBeCheckedAndRenewedBeforeCallOfMethodStart(t *testing.T) {
+func TestLeaseCanBeCheckedAndRenewedBeforeItIsStarted(t *testing.T) {
 	for name, look := range map[string]func(w *world) error{
 		"checked": func(w *world) error { return w.lease.Ended() },
 		"renewed": func(w *world) error { return w.renew(Changes{}) },

@@ -93,7 +93,7 @@ func TestDefaultTimingAllowsThreeRenewalsPerLease(t *testing.T) {
 	}
 }
 
-func TestScalingTimingToOtherLeaseDurationKeepsClockSkew(t *testing.T) {
+func TestTimingForOtherLeaseDurationHasSameClockSkew(t *testing.T) {
 	usual := Usual(20*time.Second, 12*time.Second)
 	for lease, timing := range map[time.Duration]Timing{
 		40 * time.Second: {Lease: 40 * time.Second, Margin: 4 * time.Second, Every: 4 * time.Second, Skew: 12 * time.Second},

@@ -36,7 +36,7 @@ func (v *Versions) of(key protocol.Key) (Version, bool) {
 	return e.Version, true
 }
 
-func TestAgesOfRecordVersionAndGrantCountFromTheirFirstRead(t *testing.T) {
+func TestRecordVersionAndGrantAreDatedByTheirFirstRead(t *testing.T) {
 	v := New(10)
 	for _, tc := range []struct {
 		id, grant      string

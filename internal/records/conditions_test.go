@@ -231,7 +231,7 @@ func TestGrantIsRejectedIfWorkIsMarkedDone(t *testing.T) {
 	}
 }
 
-func TestDamagedDoneMarkPreventsGrantOnlyIfWorkIsReadAsDone(t *testing.T) {
+func TestGrantIsRejectedExactlyIfDamagedDoneMarkDecodesAsDone(t *testing.T) {
 	for name, mark := range map[string]types.AttributeValue{
 		"not a map":            text("mon"),
 		"empty":                &types.AttributeValueMemberM{},

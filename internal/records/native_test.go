@@ -307,7 +307,7 @@ func TestRowWithUnreadableKindOrTokenStillCountsAsLock(t *testing.T) {
 	}
 }
 
-func TestRowWithUnreadableKindAndDataDoesNotCountAsLock(t *testing.T) {
+func TestRowWithUnreadableKindAndUnreadableDataIsNoLock(t *testing.T) {
 	p := mustProtocol(t, layout.Native{})
 	damaged := with(protocol.Item{attrKind: text("invoice"), attrData: text("not binary")})
 	if r, ok := LockBut(p, damaged, attrKind); ok {

@@ -168,7 +168,7 @@ var nextWrites = map[string]func(b *bench, h protocol.Hold) *protocol.Write{
 	},
 }
 
-func TestQueueIsErasedOnlyByTakeoverOrBreakOrMarkingWorkDone(t *testing.T) {
+func TestQueueIsErasedOnlyByTakeoverBreakOrReleaseWithDoneMark(t *testing.T) {
 	for name, write := range nextWrites {
 		t.Run(name, func(t *testing.T) {
 			b, _, h := lining(t, 1)
@@ -197,7 +197,7 @@ func TestHandOverMarkIsRemovedByNextGrantOrRenewal(t *testing.T) {
 	}
 }
 
-func TestTakeoverStoresTimeWhenQueueSuspensionEnds(t *testing.T) {
+func TestTakeoverStoresEndOfQueueSuspension(t *testing.T) {
 	b, _, _ := lining(t, 0)
 	until := time.UnixMilli(granted.Add(time.Minute).UnixMilli())
 	take := func(until time.Time) protocol.Record {

@@ -181,7 +181,7 @@ func TestKeyOfReleasedRecordIsGrantedOnlyIfKindAndTokenAreValid(t *testing.T) {
 	})
 }
 
-func TestOwnedReturnsTrueOnlyForLayoutsThatStoreOwner(t *testing.T) {
+func TestMethodOwnedReturnsTrueOnlyIfLayoutStoresOwner(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		b.hold()
 		if shown := b.record().Owner; b.Owned() != (shown != "") {

@@ -247,7 +247,7 @@ func TestThrottledRenewalSlowsOtherRenewals(t *testing.T) {
 
 // This test simulates a hot partition: DynamoDB throttles every attempt for one lease, while other
 // leases are always due.
-func TestAtMostOneOfFiveAttemptsIsForThrottledLease(t *testing.T) {
+func TestThrottledLeaseGetsAtMostOneOfFiveAttempts(t *testing.T) {
 	inBubble(t, 100, func(t *testing.T, b *table) {
 		throttled := b.lease("throttled", 400*time.Millisecond, trust, 0, Throttled)
 		others := b.leases(40, "other", 4*time.Second, trust, 0, Renewed) // their first attempts are due after 3 s
@@ -293,7 +293,7 @@ func TestRenewalIsRepeatedImmediatelyOnlyAfterTransactionConflict(t *testing.T) 
 // Waited must return true while a renewal waits for a slot, and until it has finished. Then it must
 // return false: otherwise a later pause of the process would not be reported as the reason for a
 // loss.
-func TestWaitedMethodReturnsTrueUntilDelayedRenewalEnds(t *testing.T) {
+func TestDelayedRenewalCountsAsWaitingUntilItEnds(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		busy := b.lease("busy", 4*time.Second, trust, 300*time.Millisecond, Renewed) // its first attempt is sent at 3 s
 		l := b.lease("lock", 4100*time.Millisecond, trust, 100*time.Millisecond, Renewed)

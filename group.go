@@ -118,8 +118,8 @@ func (g *Group) isOnce() bool { return g.locks[0].h.Once }
 // A key given twice counts once.
 //
 // It acquires one key after the other in sorted order, and renews the locks that it has while it
-// waits for the next key. If it loses one, it releases all and begins again. With NoWait the error is
-// a *HeldError of the first key, in sorted order, with a live holder. If it fails, AcquireAll
+// waits for the next key. If it loses one, it releases all and begins again. With NoWait the error
+// is a *HeldError of the first key, in sorted order, with a live holder. If it fails, AcquireAll
 // releases the keys that it has acquired before it returns, within Config.ReleaseGrace.
 //
 // ErrDeadlock is returned in two cases: without Reentrant, if ctx belongs to a lock of one of keys;

@@ -30,8 +30,8 @@ func (v Version) ID() string { return string(v) }
 // Outcome is the outcome of an attempt, or of a whole sequence of attempts.
 type Outcome int
 
-// Values of Outcome. Run returns NotApplied only if AWS has refused the request, or if it is too late
-// for another attempt.
+// Values of Outcome. Run returns NotApplied only if AWS has refused the request, or if it is too
+// late for another attempt.
 const (
 	Unanswered Outcome = iota // this attempt, or an earlier attempt of the sequence, may have been applied or may still be applied
 	Applied                   // this attempt was applied, or the record shows an earlier attempt of the sequence

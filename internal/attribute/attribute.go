@@ -74,7 +74,7 @@ func Equal(a, b types.AttributeValue) bool {
 	return reflect.DeepEqual(standard(cloneValue(a)), standard(cloneValue(b)))
 }
 
-// standard returns v in a form that is the same for all values that are equal to v. It may change v.
+// standard returns v in a form that is the same for all values equal to v. It may change v.
 func standard(v types.AttributeValue) types.AttributeValue {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberN:

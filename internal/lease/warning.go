@@ -55,7 +55,7 @@ func (w *Warning) give() {
 }
 
 // fired is called when the timer of w fires. It reads the clocks, and gives the warning if the
-// remaining trust is at most w.Left. If a renewal has extended the trust, fired sets the timer again.
+// remaining trust is at most w.Left. If a renewal has extended the trust, fired resets the timer.
 func (l *Lease) fired(w *Warning) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

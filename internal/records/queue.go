@@ -18,9 +18,9 @@ import (
 // are base 32 and become 15 bytes, and the last two are stored unchanged.
 const attrWaiters = "waiters"
 
-// attrHanded marks a grant that the previous holder has written, for a waiter of another client. The
-// waiter's first own write removes the mark. If the waiter dies before that, the client that takes
-// the key over may suspend the queue.
+// attrHanded marks a grant that the previous holder has written, for a waiter of another client.
+// The waiter's first own write removes the mark. If the waiter dies before that, the client that
+// takes the key over may suspend the queue.
 //
 // The end of the suspension is attrNoQueueUntil, in epoch milliseconds by that client's clock.
 // Until then, no client should join the queue or hand the key over. Wrong values of both attributes

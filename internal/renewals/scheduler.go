@@ -74,8 +74,8 @@ func (q *Scheduler) Add(t Times, left, soon time.Duration, send func() Outcome) 
 	return l
 }
 
-// lock locks q.mu and returns true. If l is nil or was removed, lock instead returns false and locks
-// nothing. The calling method, for example Remove or Renewed, then does nothing.
+// lock locks q.mu and returns true. If l is nil or was removed, lock instead returns false and
+// locks nothing. The calling method, for example Remove or Renewed, then does nothing.
 func (q *Scheduler) lock(l *Lease) bool {
 	if l == nil {
 		return false

@@ -179,11 +179,12 @@ func TestStepDownWaitsForEndOfCMDOnAnyBackend(t *testing.T) {
 
 // CMD has ended, but it has left a process running, so leasehold still holds the key. The test then
 // asks leasehold to step down. leasehold must stop that process, exit with the exit code of CMD,
-// and not campaign again.
+// and not campaign again. The process ignores the signal of --signal, which leasehold itself would
+// ignore while it waits.
 func TestElectReturnsExitCodeOfCMDAfterStepDownOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
-	leader := start(t, dir, env, "elect", "-l", "6s", "k", "--", "sh", "-c",
+	leader := start(t, dir, env, "elect", "-l", "6s", "--signal", "WINCH", "-g", "0.2s", "k", "--", "sh", "-c",
 		`echo ran >>ran; echo $$ >pid; sleep 300 >left.out 2>&1 & echo $! >left; exit 5`)
 	cmd, left := fileNumber(t, filepath.Join(dir, "pid")), fileNumber(t, filepath.Join(dir, "left"))
 	eventually(t, "CMD has ended", func() bool { return isDead(cmd) })

@@ -75,14 +75,10 @@ func (b *background) began(c *Child, asked bool) {
 	c.terminal.takeBack()
 }
 
-// stopBackground handles a signal that arrives after CMD has ended, or s.Stop if this leader must
-// step down. It ignores signals that do not end a wait (endsWait), and forwards others to the
-// processes that outlive CMD. BackgroundWait becomes BackgroundStop, because a shell's background
-// processes ignore Ctrl-C.
+// stopBackground forwards sig to the processes that outlive CMD. It is called if leasehold shall
+// exit or step down after CMD has ended. BackgroundWait becomes BackgroundStop, because a shell's
+// background processes ignore Ctrl-C.
 func (s *supervision) stopBackground(c *Child, sig os.Signal) {
-	if !endsWait(sig) {
-		return
-	}
 	b, number := s.background, sig.(syscall.Signal)
 	s.Cut = true // set for each such signal, because leasehold now stops processes that it would otherwise wait for
 	s.descent.Signal(c.group(), number)

@@ -167,10 +167,10 @@ func (s *supervision) supervise(c *Child) {
 			// kills it.
 			if s.lock.Err() == nil {
 				s.Cut = s.Cut || isEnd(sig)
-				if exited == nil || c.hasEnded() { // then only the processes that outlive CMD can receive the signal
-					s.stopBackground(c, sig)
-				} else {
+				if exited != nil && !c.hasEnded() {
 					c.PassOn(sig)
+				} else if endsWait(sig) { // only the processes that outlive CMD can receive the signal
+					s.stopBackground(c, sig)
 				}
 			}
 		case <-resign:

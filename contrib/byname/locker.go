@@ -114,8 +114,8 @@ func (l *Locker) TryLock(ctx context.Context, name string) (bool, error) {
 	return true, nil
 }
 
-// isClosed reports whether the section lost its lock when the client was closed. Acquire then returns
-// ErrClosed at once, so nobody waits for the section's Unlock.
+// isClosed reports whether the section lost its lock because the client was closed. The next caller
+// then does not wait for Unlock: its Acquire returns ErrClosed at once.
 func (s *section) isClosed() bool { return errors.Is(s.lock.Err(), leasehold.ErrClosed) }
 
 // wait waits until Unlock ends the section, or ctx ends.
@@ -148,8 +148,8 @@ func (l *Locker) Unlock(ctx context.Context, name string) error {
 }
 
 // RenewLockLease renews the lock now, or returns leasehold.ErrLost if it was lost. It ignores the
-// duration: certmagic's covers a whole attempt to obtain a certificate. The client renews a shorter
-// lease in the background, so a dead holder blocks the name for less time.
+// duration: the one that certmagic passes covers a whole attempt to obtain a certificate. The
+// client renews a shorter lease in the background, so a dead holder blocks the name for less time.
 func (l *Locker) RenewLockLease(ctx context.Context, name string, _ time.Duration) error {
 	s := l.section(name)
 	if s == nil {

@@ -43,7 +43,8 @@ func pending(t *testing.T, done <-chan error, why string) {
 	}
 }
 
-// wantTry fails the test unless TryLock of the given name returns locked, and no error.
+// wantTry calls TryLock with the given name. It fails the test unless the call returns no error and
+// the result "locked".
 func wantTry(t *testing.T, what string, names *byname.Locker, name string, locked bool) {
 	t.Helper()
 	ok, err := names.TryLock(t.Context(), name)

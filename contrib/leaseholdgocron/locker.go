@@ -57,10 +57,11 @@ func NewLocker(locks *leasehold.Client, prefix string) (*Locker, error) {
 // Every returns a Locker with which a job runs once in each period (see leasehold.Every), if the
 // processes' clocks differ by less than the period. Use the interval of the scheduler's jobs as the
 // period. Start the jobs at the beginning of a period, as gocron.CronJob does. A run counts as done
-// once it has ended, even with an error or a panic. So does a run that
-// gocron.BeforeJobRunsSkipIfBeforeFuncErrors has skipped, because gocron does not tell the lock. In
-// layouts other than Native, the method Lock of the returned Locker returns a
-// *leasehold.UnsupportedError. If the period is below 1 s, Lock returns an error, too.
+// once it has ended, even with an error or a panic. A run that
+// gocron.BeforeJobRunsSkipIfBeforeFuncErrors has skipped counts as done, too, because gocron calls
+// Unlock for it as for any other run. In layouts other than Native, the method Lock of the returned
+// Locker returns a *leasehold.UnsupportedError. If the period is below 1 s, Lock returns an error,
+// too.
 func (l *Locker) Every(period time.Duration) *Locker {
 	return &Locker{l.locks, l.prefix, &period}
 }

@@ -9,8 +9,8 @@ import (
 )
 
 // Clients is the set of clients whose Stats are exported as gauges. It has weak pointers, so an
-// unused client can be freed. Its goroutines keep alive a client that holds or awaits a lock. The
-// zero value is empty and safe for concurrent use.
+// unused client can be freed. A client that holds or awaits a lock is not freed: its own goroutines
+// keep it alive. The zero value is empty and safe for concurrent use.
 type Clients struct {
 	mu   sync.Mutex // guards the fields below; released before the clients' Stats are read
 	seen map[weak.Pointer[leasehold.Client]]bool

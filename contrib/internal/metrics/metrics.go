@@ -18,9 +18,9 @@ type Metric struct {
 	Values           []string  // label values; exporters create the series of these values at zero, before the first event
 }
 
-// The histograms. Their buckets cover the usual durations. An acquire takes as long as one request
-// or, if it must wait, as another holder's work. Locks are held for one request up to a whole
-// night. A renewal must succeed within seconds.
+// The histograms. Their buckets cover the usual durations. An acquire lasts for one request or, if
+// it must wait, until another holder has finished its work. Locks are held for one request up to a
+// whole night. A renewal must succeed within seconds.
 var (
 	Acquire = &Metric{Name: "leasehold.acquire_seconds", Unit: "s", Help: "Time from the call to the grant, or to giving up, waiting included.",
 		Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600}}
@@ -104,8 +104,8 @@ func Of(e leasehold.Event) []Sample {
 }
 
 // LossIn returns why a lock was lost, and true, for the first event that reports the loss. This is
-// a lost event or, if a release discovers the loss, a released event. The Held of a released event
-// that only repeats a loss is zero.
+// a lost event or, if a release discovers the loss, a released event. If an earlier event has
+// reported the loss, the released event has a Held of zero, and LossIn returns false.
 func LossIn(e leasehold.Event) (leasehold.LostReason, bool) {
 	var lost *leasehold.LostError
 	if !errors.As(e.Err, &lost) || e.Kind == leasehold.EventReleased && e.Held == 0 {

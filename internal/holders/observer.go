@@ -62,8 +62,8 @@ func (o Observer) Observe(ctx context.Context, records []leasehold.Record) []Obs
 }
 
 // Watch is like Observe, but calls "settled" for each record as soon as the state of its holder is
-// known. If holders are undecided after the first successful read, it calls "planned" once. At the
-// end, it reports undecided holders by the method "end".
+// known. If holders are undecided after the first successful read, it calls "planned" once. If
+// holders are still undecided at the end, it reports their state as unknown (see the method "end").
 func (o Observer) Watch(ctx context.Context, records []leasehold.Record, planned func(Plan), settled func(i int, found Observation)) {
 	w := watch{Observer: o, began: time.Now()}
 	for i, r := range records {

@@ -26,8 +26,8 @@ const (
 )
 
 // Reader reads items with strong consistency: by key, or by a listing if that uses fewer read
-// units. By key, each item uses at least one. A listing uses one per 4 KB, about a dozen
-// records, but reads the whole table or partition.
+// units. A read by key uses at least one unit for each item. A listing uses one unit for each 4 KB,
+// about a dozen records, but it reads the whole table or partition.
 type Reader struct {
 	db      leasehold.DB
 	table   string
@@ -56,7 +56,7 @@ type Scope = attempts.Listing
 func (r *Reader) listsAll() bool { return r.listing == Scope{} }
 
 // MayList allows the Reader to read the listing with the scope "listed" instead of single items.
-// The other parameters are the cost of one read of that listing without consistent reads: the
+// The other parameters are the cost of reading this listing once with eventual consistency: the
 // number of requests, and the read units used.
 func (r *Reader) MayList(listed Scope, requests int, units float64) {
 	r.listing = listed

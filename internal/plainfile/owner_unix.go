@@ -55,9 +55,10 @@ func closed(dir fs.FileInfo) bool {
 	return slices.Contains([]int{0, os.Geteuid()}, ownerOf(dir)) && dir.Mode().Perm()&0o022 == 0
 }
 
-// mayLead reports whether the package's rule allows following a symbolic link in dir. The link may
-// have only one name: otherwise another user may have made a hard link in dir to a link that root
-// made elsewhere.
+// mayLead reports whether the package's rule allows following a symbolic link in dir. If other
+// users may create files in dir, the link must belong to root or to the user of this process, and
+// have only one name. The reason for the latter: a hard link that another user makes to root's
+// symbolic link also belongs to root.
 func mayLead(link, dir fs.FileInfo) bool {
 	return closed(dir) || slices.Contains([]int{0, os.Geteuid()}, ownerOf(link)) && names(link) == 1
 }
@@ -70,8 +71,9 @@ func mayOwn(file, dir fs.FileInfo, owner Owner) bool {
 		slices.Contains([]int{0, os.Geteuid(), ownerOf(dir)}, ownerOf(file))
 }
 
-// mayPass reports whether a path may continue through the directory "next", an entry of dir. Only
-// root is restricted: other users may want to share a directory that one of them has made in /tmp.
+// mayPass reports whether a path may continue through the directory "next", an entry of dir. The
+// answer is always yes unless this process runs as root, because other users may want to share a
+// directory that one of them has made in /tmp.
 func mayPass(next, dir fs.FileInfo) bool {
 	return os.Geteuid() != 0 || mayOwn(next, dir, Members)
 }

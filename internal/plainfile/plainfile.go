@@ -294,7 +294,7 @@ func step(dir, next string) (to string, err error) {
 	if link && strings.HasPrefix(next, "/proc/") {
 		return "", nil
 	}
-	// Use Stat instead of Lstat: under /proc, the directory itself may be a link.
+	// Use Stat instead of Lstat, because dir may itself be a link under /proc that walk has kept.
 	in, err := os.Stat(filepath.Join(dir, "."))
 	switch {
 	case err != nil:

@@ -14,7 +14,8 @@ import (
 
 // isShown reports whether r may be shown unescaped: a space, or a letter, mark, digit, sign or
 // symbol of any script. Other characters control a terminal, reverse text, end a line, are
-// unassigned, or are invisible. Tags, variation selectors and other spaces are invisible.
+// unassigned, or are invisible. Tags, variation selectors, and all spaces except U+0020 count as
+// invisible.
 func isShown(r rune) bool {
 	if r < utf8.RuneSelf {
 		return ' ' <= r && r <= '~'
@@ -108,9 +109,9 @@ func quoted(s string) string {
 	return b.String()
 }
 
-// Text returns s with invisible characters escaped as in JSON (\u001b), and with bytes that are not
-// UTF-8 as \xff. Line ends and tabs stay. The text of a document from json.Marshal stays an equal
-// document: only its strings contain such characters.
+// Text returns s with invisible characters escaped as in JSON (\u001b). It writes a byte that is
+// not UTF-8 in the form \xff. Line ends and tabs stay. If s is a document from json.Marshal, the
+// result is an equal document, because only the strings in it contain such characters.
 func Text(s string) string { return escaped(s, "\n\t") }
 
 // Line is like Text, but also escapes line ends and tabs, so that the result fits in one line

@@ -238,8 +238,8 @@ func (b *board) willBreak(g brokenGrant, reason string) {
 	}
 }
 
-// wontBreak forgets the reason of a break. The break has failed, a read has shown it, or it is the
-// oldest of too many.
+// wontBreak forgets the reason of a break, because the break has failed, a read has shown it, or
+// there are more than mostBroken reasons and this is the oldest.
 func (b *board) wontBreak(g brokenGrant) {
 	delete(b.broken, g)
 	b.order = slices.DeleteFunc(b.order, func(other brokenGrant) bool { return other == g })

@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// shownGrant identifies the grant that the break dialog of a page shows. The server sends it to
-// the page, and the page sends it back with a break.
+// shownGrant identifies the grant that the break dialog of a page shows. The server sends it to the
+// page, and the page sends it back when it asks for the break.
 type shownGrant struct {
 	Key     string `json:"key"`
 	Sort    string `json:"sort,omitempty"`
@@ -97,8 +97,9 @@ func (s *Server) tryBreak(ctx context.Context, asked breakRequest) (int, outcome
 	if changed {
 		return s.broke(asked, r, &leasehold.ChangedError{Now: r})
 	}
-	// Store the reason only if the record cannot show the break. A break without an answer may
-	// never be applied, and the grant may end in another way later.
+	// Store the reason only if the record cannot show the break. Otherwise, if the outcome is
+	// unknown and the break was never applied, the pages would show a break when the grant later
+	// ends in another way.
 	if !s.cfg.Layout.Capabilities().KeepOnRelease || r.Token == 0 {
 		s.scan.mu.Lock()
 		s.scan.board.willBreak(brokenGrant{key, asked.Grant}, asked.Reason)

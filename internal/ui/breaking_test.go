@@ -87,7 +87,8 @@ func TestUIBreakDialogShowsSameHolderAsLockDetails(t *testing.T) {
 	})
 }
 
-// silentBreaks is a Source whose breaks have no answer.
+// silentBreaks is a Source that returns ErrUnknownOutcome for every break. It makes the break only
+// if the field applied is true.
 type silentBreaks struct {
 	Source
 	applied bool

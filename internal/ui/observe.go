@@ -32,7 +32,7 @@ type EventKind string
 const (
 	EventSeen  EventKind = "seen"  // the first read of the key showed it held
 	EventGrant EventKind = "grant" // a grant on a free key, or on a key whose previous holder no read has shown
-	// The owner has the next grant too, and no read showed the key free: probably a hand-over.
+	// The next grant has the same owner, and no read showed the key free: probably a hand-over.
 	EventHandOver EventKind = "handover"
 	EventTakeover EventKind = "takeover" // a new holder replaced a holder whose lease had expired
 	EventDeath    EventKind = "death"    // the holder's lease has expired without a renewal
@@ -65,8 +65,8 @@ type Event struct {
 
 // observe returns the state of a lock after a read, and the events since the state "before". This
 // state is nil at the first read of the key. If "first" is true, the grant may be older than the
-// server. The function "broken" returns the reason if a grant was broken through this server. A
-// break in the record takes precedence.
+// server. The function "broken" returns the reason if a grant was broken through this server. If
+// the record also shows the break, observe uses the reason in the record.
 func observe(before *Lock, found holders.Found, look liveness.Reading, by liveness.Rule, first bool, broken func(grant string) (reason string, ok bool)) (Lock, []Event) {
 	now := Lock{Found: found, Look: look}
 	c := &change{at: look.Answered, broken: broken, stored: found.Record.Broken}
@@ -201,13 +201,13 @@ func (c *change) succession(before *Lock, now Lock, first bool) {
 	}
 }
 
-// healthyFor returns the least time that is left of a holder's lease if the holder renews on time,
-// four times per lease.
+// healthyFor returns three quarters of a holder's lease. If the holder renews on time, four times
+// per lease, the rest of its lease is never shorter than this.
 func healthyFor(h Holder) time.Duration { return durations.Scale(h.Beat.Lease, 0.75) }
 
 // lapsed reports whether the lease of h had expired when the key was granted to next, as far as
-// reads show. If the reads of h and next were far apart (healthyFor), lapsed returns false: h may
-// have renewed and released in between.
+// reads show. If no read showed h dead, and the last read of h was at least healthyFor before this
+// read, lapsed returns false: h may have renewed and released in between.
 func (c *change) lapsed(h Holder, seen liveness.Reading, next Holder) bool {
 	if h.Beat.Dead {
 		return true
@@ -216,8 +216,8 @@ func (c *change) lapsed(h Holder, seen liveness.Reading, next Holder) bool {
 		return false
 	}
 	// Some layouts store the time of each write, by the writer's clock, in versions and grant ids.
-	// If both times are known, they are more exact than this server's reads: the next holder may
-	// have read the last renewal of h earlier.
+	// If both times are known, they are more exact than this server's reads, because the next
+	// holder may have read the last renewal of h before this server did.
 	renewed, granted := protocol.VersionTime(h.Record.Version), protocol.VersionTime(next.Record.Grant)
 	if renewed.IsZero() || granted.IsZero() || h.Record.Session != "" {
 		return !c.at.Before(h.Beat.Until)

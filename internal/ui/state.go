@@ -8,8 +8,8 @@ import (
 )
 
 // under returns the Beat (the observed renewals) of a lock with a session. The parameter b is the
-// Beat of the lock's own record, which is not renewed. The Beat of an ended session has no Since
-// and no Lease: then those of b stay.
+// Beat of the lock's own record, which is not renewed. If the session has ended, its Beat has no
+// Since and no Lease, so the result has those of b.
 func under(b, session liveness.Beat) liveness.Beat {
 	b.Until, b.Dead = session.Until, session.Dead
 	if !session.Since.IsZero() {

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// The server disconnects a page when more than this many messages to it wait to be sent, besides
-	// the rows that the page gets first.
+	// Maximum number of messages that wait to be sent to a page. The server disconnects a page for
+	// which more would wait. The rows that a new page gets at first do not count.
 	backlog    = 256
 	rowsAtOnce = 1000             // maximum number of rows in one message
 	writeLimit = 20 * time.Second // time limit for sending one message

@@ -77,8 +77,8 @@ func (b *board) row(e *entry, c clock) rowView {
 }
 
 // heldFor returns how long a dead holder held its lock, until its lease ended. Times in the records
-// are preferred, because they are by the holder's clock. The end that this server observes is too
-// late if the server started after the last renewal.
+// are preferred, because they are by the holder's clock. By this server's reads the lease seems to
+// end too late if the server started after the last renewal.
 func (b *board) heldFor(h Holder) time.Duration {
 	from, until, wrote := h.Record.GrantedAt, h.Beat.Until, h.Record
 	if row := b.sessionRow(h.Record.Session); row != nil {
@@ -146,7 +146,8 @@ func sameButBeat(a, b rowView) bool {
 	return a == b
 }
 
-// all returns the rows for a new web page: those that the other pages have after the last flush.
+// all returns the rows for a new web page. They are the rows that the other pages show after the
+// last flush.
 func (b *board) all() []rowView {
 	var rows []rowView
 	for _, e := range b.entries {

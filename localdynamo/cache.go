@@ -39,7 +39,8 @@ func (c *cache[T]) get(source string) (T, error) {
 	defer c.mu.Unlock()
 	if len(c.parsed) >= maxCached {
 		// Only a program that puts values into the text of its expressions sends more than
-		// maxCached different ones. It rarely repeats one, so dropping all results costs it little.
+		// maxCached different expressions. It rarely sends the same one again, so dropping all
+		// results costs little.
 		clear(c.parsed)
 	}
 	c.parsed[source] = result

@@ -90,7 +90,8 @@ func newStore(t *testing.T) localdynamo.Store {
 	return lab.Must(boltstore.Open(filepath.Join(t.TempDir(), "locks.db")))(t)
 }
 
-// hasItems checks how many items the store contains, with those that only count as deleted.
+// hasItems fails the test unless the store contains n items. It also counts items that TTL has
+// deleted if the store still contains them.
 func hasItems(t *testing.T, store localdynamo.Store, n int) {
 	t.Helper()
 	found := 0

@@ -63,7 +63,8 @@ func appendSortable(b []byte, v value) []byte {
 }
 
 // endOfText ends the encoding of a text. Inside a text, each byte 0 is encoded as the two bytes 0
-// and 0xff. So the end of a text sorts before everything that a longer text can have in its place.
+// and 0xff, which sort after endOfText. So a text sorts before every longer text that begins with
+// it.
 const endOfText = "\x00\x00"
 
 // appendSortableNumber appends one byte for the sign, then the exponent, then the digits. For a

@@ -12,9 +12,9 @@ import (
 const maxSkipped = 512
 
 // maxValues is the maximum number of JSON members and elements in a request. Each may take ten
-// times as many bytes in memory as in the request. An item of 400 KB exceeds the limit only with
-// more than 90,000 empty strings or binary values in lists. In a list, {"S":""} adds only one byte
-// to the item, but counts twice.
+// times as many bytes in memory as in the request. An item of 400 KB exceeds the maximum only if
+// its lists contain more than 90,000 empty strings or binary values. Such an element, {"S":""},
+// adds one byte to the item, but counts as two: an element and a member.
 const maxValues = 500_000
 
 // reader decodes the JSON of a request directly into the engine's own values. Strings are

@@ -7,9 +7,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/filefault"
 )
 
-// An item is stored as the number of its attributes, then the name and value of each. A value is
-// its kind and its content. A length precedes each text, and a count the elements of a list, set or
-// map. Both are uvarints.
+// An item is stored as the number of its attributes, then the name and the value of each attribute.
+// A value is stored as its kind, then its content. Each text begins with its length. Each list, set
+// or map begins with the number of its elements. Lengths and numbers are uvarints.
 
 func appendItem(b []byte, it item) []byte {
 	b = binary.AppendUvarint(b, uint64(len(it)))

@@ -50,8 +50,9 @@ func fingerprint(req *request) []byte {
 }
 
 // remember reports whether the request was executed with the same token within the last ten
-// minutes. It returns an error if a different request was. If the token is new, it records the
-// token and the request's fingerprint (print). Without a token it returns false.
+// minutes. It returns an error if the token was used for a different request in that time. If the
+// token is new, it records the token and the request's fingerprint (print). Without a token it
+// returns false.
 func remember(tx Tx, token string, print []byte, now time.Time) (repeated bool, err error) {
 	if token == "" {
 		return false, nil

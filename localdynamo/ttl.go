@@ -101,8 +101,8 @@ func (t *table) sweep(tx Tx, now time.Time) error {
 }
 
 // sweepItem removes the item with the given Store key if it counts as deleted by TTL at the given
-// time. The expiry entry may be an earlier item's. For a deleted item load returns nil, so a write
-// that replaces it leaves its entry.
+// time. The item may be newer than the expiry entry that led to it: a write that replaces a deleted
+// item does not see that item (load returns nil), and so does not remove its entry.
 func (t *table) sweepItem(tx Tx, key []byte, now time.Time) error {
 	stored := tx.Get(key)
 	if stored == nil {

@@ -136,8 +136,8 @@ func (u *update) apply(before item) (item, error) {
 		return nil, err
 	}
 	// DynamoDB appends list elements that actions set beyond the end of the list, in the order of
-	// their indexes. So the changes are sorted by index. Longer paths come first, because no path
-	// leads into an appended element.
+	// their indexes. So the changes are sorted by index. Longer paths come first, so that no path
+	// leads into an element that another action has appended.
 	slices.SortStableFunc(changes, func(a, b assignment) int {
 		return cmp.Or(len(b.path)-len(a.path), a.path[len(a.path)-1].Index-b.path[len(b.path)-1].Index)
 	})

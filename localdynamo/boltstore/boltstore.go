@@ -34,8 +34,8 @@ import (
 )
 
 // patience is how long a transaction waits for the file if its context has no deadline. Each
-// process locks the file for a few milliseconds, and the kernel grants the lock in order. After
-// this wait, some process keeps the file locked.
+// process locks the file for a few milliseconds, and the kernel grants the lock in order. So if a
+// transaction has waited this long, some process keeps the file locked.
 const patience = 10 * time.Second
 
 // bucket is the only bucket in a store's file. Its name is the version of the file format.
@@ -154,8 +154,8 @@ func (s *store) Update(fn func(localdynamo.Tx) error) error {
 }
 
 // grown returns the error of a commit to the file at path. If the file would exceed the allowed
-// size, bbolt's error contains only the text of the error number. Then grown wraps the number, so
-// that the caller can recognise it.
+// size, bbolt's error contains only the text of EFBIG. grown then returns an error that wraps
+// EFBIG, so that the caller can recognise it.
 func grown(path string, err error) error {
 	if err != nil && strings.HasPrefix(err.Error(), "file resize error: ") && strings.HasSuffix(err.Error(), ": "+syscall.EFBIG.Error()) {
 		return &fs.PathError{Op: "truncate", Path: path, Err: syscall.EFBIG}

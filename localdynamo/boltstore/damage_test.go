@@ -218,7 +218,8 @@ func checkUnchanged(t *testing.T, path string, before []byte) {
 	}
 }
 
-// DynamoDB counts two bytes for each of these numbers, and the file contains all their zeros.
+// The item consists of numbers such as 11e-130. DynamoDB counts two bytes for each number, but the
+// file contains it with all its zeros.
 func TestFileWithLargestAllowedItemIsNotReportedAsDamaged(t *testing.T) {
 	path, client := newFile(t)
 	var set []string

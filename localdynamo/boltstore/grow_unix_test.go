@@ -16,7 +16,8 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
 )
 
-// The limit applies to every file of a process, so the test runs in a process of its own.
+// The test limits the size of files (RLIMIT_FSIZE). The limit applies to every file of a process,
+// so the test runs in a process of its own.
 func TestErrorIsPermanentIfStoreFileCannotGrow(t *testing.T) {
 	const child = "LEASEHOLD_TEST_BOLT_LIMITED"
 	if os.Getenv(child) == "" {

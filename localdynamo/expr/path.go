@@ -66,9 +66,9 @@ func (p Path) Equal(other Path) bool {
 	return true
 }
 
-// CheckOverlap returns an error if two paths are equal, or one leads into the other's value (as a.b
-// and a do). It also refuses a value used as a map and as a list (as in a.b and a[0]). The paths
-// must not contain placeholders.
+// CheckOverlap returns an error if two paths are equal, or if one leads into the other's value
+// (such as a.b and a). It also returns an error if two paths use one value as a map and as a list
+// (such as a.b and a[0]). The paths must not contain placeholders.
 func CheckOverlap(paths []Path) error {
 	for i, one := range paths {
 		for _, two := range paths[i+1:] {

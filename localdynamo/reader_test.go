@@ -102,7 +102,7 @@ func TestDeeplyNestedBodyDoesNotCrashProcess(t *testing.T) {
 
 // The test limits the total memory that is allocated while a body is decoded. The total includes
 // memory that is freed before the decoding ends.
-func TestMemoryForDecodingBodyIsLimitedTo200TimesItsSize(t *testing.T) {
+func TestDecodingAllocatesAtMost200TimesBodySize(t *testing.T) {
 	const size, most = 256 << 10, 200
 	for name, body := range map[string][3]string{
 		"actions":                   {`{"TransactItems":[`, `{},`, `{}]}`},

@@ -114,7 +114,7 @@ func TestUnlockOfLostLockReturnsErrLost(t *testing.T) {
 	})
 }
 
-func TestClientDoCancelsJobContextIfLockIsLost(t *testing.T) {
+func TestDoMethodCancelsJobContextIfLockIsLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		locks := env.Client(leasehold.Config{})
 		failed := make(chan error, 1)

@@ -107,7 +107,7 @@ func TestLinksInDocumentsHaveExistingTargets(t *testing.T) {
 	found(t, links, 1, "links")
 }
 
-func TestLinkOnTestNameInDocumentsLeadsToFileWithThatTest(t *testing.T) {
+func TestDocumentsLinkTestNameToFileThatContainsTest(t *testing.T) {
 	t.Chdir(root)
 	links := 0
 	for path, text := range documents(t) {

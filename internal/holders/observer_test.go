@@ -144,7 +144,7 @@ func TestObserverOfOneSessionSendsAtMostSixRequests(t *testing.T) {
 	}
 }
 
-func TestObserverReportsUndecidedHolderAsUnknownAtLimit(t *testing.T) {
+func TestObserverReportsUndecidedHolderAsUnknownAtTimeLimit(t *testing.T) {
 	checking(t, leasehold.Config{}, func(t *testing.T, c *checked) {
 		c.hold(1, "long/", leasehold.WithLease(1000*time.Hour))
 		c.hold(1, "brief/", leasehold.WithLease(5*time.Second), leasehold.WithoutRenewal())
@@ -213,7 +213,7 @@ func TestObserverFindsLiveHoldersIfBatchGetItemIsDenied(t *testing.T) {
 	})
 }
 
-func TestIdentifierOfGrantChangesOnlyWithNextGrant(t *testing.T) {
+func TestNextGrantChangesGrantIdentifierButRenewalDoesNot(t *testing.T) {
 	renewing := leasehold.Record{Owner: "java", Version: "1", Lease: time.Second}
 	renewed := renewing
 	renewed.Version = "2"

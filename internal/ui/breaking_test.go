@@ -101,7 +101,7 @@ func (s silentBreaks) Break(ctx context.Context, r leasehold.Record, reason stri
 	return leasehold.ErrUnknownOutcome
 }
 
-func TestUIShowsBreakWithoutAnswerOnlyIfItWasApplied(t *testing.T) {
+func TestUIShowsBreakOfUnknownOutcomeOnlyIfBreakWasApplied(t *testing.T) {
 	lab.Each(t, map[string]bool{"applied": true, "not applied": false}, func(t *testing.T, w *lab.World, applied bool) {
 		b := serve(t, w, layout.Native{}, func(c *Config) { c.AllowBreak, c.Source = true, silentBreaks{c.Source, applied} })
 		lock := acquire(w, "job")

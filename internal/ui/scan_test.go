@@ -336,7 +336,7 @@ func TestUILockStateUsesRequestTimeNotReplyTime(t *testing.T) {
 	})
 }
 
-func TestUIServerSendsPageAllRowsOfLargeTable(t *testing.T) {
+func TestUIServerSendsAllRowsOfLargeTableToPage(t *testing.T) {
 	t.Parallel()
 	s := newScanner(Config{}, nil, liveness.Rule{}, time.Now())
 	for i := range backlog * rowsAtOnce {

@@ -13,7 +13,7 @@ import (
 
 // The kernel may grant a file lock just before or just after the waiting request stops waiting.
 // In both cases, this process must release the file lock.
-func TestFileIsUnlockedAfterRequestHasStoppedWaitingForIt(t *testing.T) {
+func TestFileLockIsReleasedAfterRequestStopsWaiting(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
 	lab.OK(t, lab.ErrorOf(Make(path, nil)))
 	lab.Variants(t, map[string]func(p *place){

@@ -116,9 +116,9 @@ func ours(name, how string, settings func(Scenario) peers.Settings, absent func(
 	return Contender{Name: name, How: how, peer: peers.Ours("native"), perProcess: many, settings: settings, absent: absent}
 }
 
-// tuned returns settings that suit a scenario. The parameter "share" is the average time between
-// two polls of all waiters together. So each waiter pauses for "share" times the number of clients.
-// Without these pauses, the polls alone would keep two processors busy.
+// tuned returns settings that suit a scenario. Each waiter pauses between its polls for "share"
+// times the number of clients. All waiters together then poll once per "share" on average. Without
+// these pauses, the polls alone would keep two processors busy.
 func tuned(s Scenario, share time.Duration) peers.Settings {
 	set := peers.Settings{Lease: defaultLease, Heartbeat: defaultRenew}
 	switch s.kind {
@@ -130,9 +130,9 @@ func tuned(s Scenario, share time.Duration) peers.Settings {
 	return set
 }
 
-// withoutRenewal returns a function like tuned for a library that does not renew leases. So the
-// lease must exceed the longest time for which a client holds the key. The argument share is 0 if
-// the library's pauses cannot be configured.
+// withoutRenewal returns a variant of tuned for a library that does not renew leases. So the lease
+// must exceed the longest time for which a client holds the key. The argument share is 0 if the
+// library's pauses cannot be configured.
 func withoutRenewal(lease, share time.Duration) func(Scenario) peers.Settings {
 	return func(s Scenario) peers.Settings {
 		set := tuned(s, share)

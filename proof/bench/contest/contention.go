@@ -32,8 +32,9 @@ type section struct {
 func contend(clients int) Scenario {
 	name := fmt.Sprint("contention-", clients)
 	closedFor, openFor, starts := 4*time.Second, 3*time.Second, 2*time.Second
-	// In 24 s, each client runs about fifteen critical sections. With fewer sections, chance and
-	// the start-up would dominate Jain's index of fairness.
+	// In the closed loop, more than 16 clients contend for 24 s: each client then runs about
+	// fifteen critical sections. With fewer sections, chance and the start-up would dominate Jain's
+	// index of fairness.
 	if clients > 16 {
 		closedFor, openFor, starts = 24*time.Second, 4*time.Second, 7*time.Second
 	}
@@ -148,8 +149,8 @@ func sectionLimit(roundTrip float64) Figures {
 	return Figures{"section": ms(hold) + 2*roundTrip, "handover50": 2 * roundTrip, "jain": 1, "requests": 2, "writes": 2, "dollars": 2 * writePrice}
 }
 
-// comeBack runs client i in a closed loop: the client acquires the key again immediately after
-// each release. The loop stops at the time in the parameter end.
+// comeBack runs client i in a closed loop: the client acquires the key again immediately after each
+// release. The loop stops at the time "end".
 func comeBack(ctx context.Context, i int, c *client, lasts func() time.Duration, key string, end time.Time, note func(section)) error {
 	for {
 		due := time.Now()
@@ -300,7 +301,7 @@ func (p *played) waits() (lasted []float64, overtaken []int) {
 	return lasted, stats.Overtaken(waits)
 }
 
-// both returns the figures that the tables of closed loops and of open loops both show.
+// both returns the figures that occur in both kinds of tables: for closed loops and for open loops.
 func (p *played) both() Figures {
 	lasted, overtaken := p.waits()
 	f := Figures{"busy": 100 * p.busy, "longest": slices.Max(lasted) / 1000, "overtaken": float64(slices.Max(overtaken))}

@@ -142,9 +142,9 @@ func (c Contender) reason(s Scenario) string {
 	return c.absent(s)
 }
 
-// batches divides the contenders of a scenario into groups that run at the same time. If s.together
-// is true, all form one group. Otherwise each runs alone, with one exception: in a scenario of
-// mostly waiting, the contenders that poll rarely (Contender.quiet) form a group.
+// batches divides the contenders into groups whose members run at the same time. If s.together is
+// true, all contenders form one group. Otherwise each runs alone, with one exception: if clients
+// mostly wait in the scenario, the contenders that poll rarely (Contender.quiet) form a group.
 func batches(s Scenario, there []Contender) (all [][]Contender) {
 	if s.together {
 		return [][]Contender{there}

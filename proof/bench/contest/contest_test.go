@@ -81,8 +81,8 @@ func TestScenarioDecidesWhichLibrariesAreBenchmarkedTogether(t *testing.T) {
 	}
 }
 
-// contest returns a contest of one round between the first two contenders, which both use
-// leasehold. It runs on dynoxide without an added network delay.
+// contest returns a contest of one round between the first two contenders: leasehold with default
+// settings, and leasehold with tuned settings. It runs on dynoxide without an added network delay.
 func contest(t *testing.T, scenario string, progress func(string, ...any)) *Contest {
 	t.Helper()
 	scenarios := lab.Must(Find(scenario))(t)

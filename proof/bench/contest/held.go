@@ -12,8 +12,8 @@ import (
 // heldLocks returns the scenario in which one process holds many locks and renews them.
 func heldLocks(locks int) Scenario {
 	// The measurement lasts for one renewal period, which is the same for all contenders with
-	// default settings. More than 1000 locks are acquired, and so renewed, at very different times:
-	// the measurement then lasts for two periods.
+	// default settings. For more than 1000 locks it lasts for two periods, because these locks are
+	// acquired, and so renewed, at very different times.
 	window := defaultRenew
 	if locks > 1000 {
 		window = 2 * defaultRenew

@@ -11,9 +11,9 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/peers"
 )
 
-// longHold returns the scenario in which a client holds a key for several seconds while one client,
-// and then 16, wait. The length differs between rounds. With a fixed length, a waiter might always
-// poll just before or just after the release.
+// longHold returns the scenario in which a client holds a key for several seconds, first while one
+// client waits, and then while 16 wait. The length of the hold differs between rounds: with a fixed
+// length, a waiter might always poll just before or just after the release.
 func longHold() Scenario {
 	const least, most = 4 * time.Second, 5 * time.Second
 	held := func(round int) time.Duration {

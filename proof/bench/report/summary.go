@@ -50,9 +50,9 @@ func among() string {
 	return strings.Join(names, " · ") + " clients"
 }
 
-// medians returns one cell of the summary: for each number of clients, the median of a contender's
-// runs. The value of a run is the sum of its figures whose names are in the parameter "of". medians
-// returns "" if nothing was measured.
+// medians returns one cell of the summary: for each number of clients, the median over a
+// contender's runs. The value of a run is the sum of the figures that are named in the parameter
+// "of". medians returns "" if nothing was measured.
 func medians(r *contest.Results, contender string, of []string, digits int) string {
 	var cells []string
 	measured := false

@@ -23,8 +23,8 @@ func Of(measured []float64) Spread {
 	return Spread{Median: (sorted[(n-1)/2] + sorted[n/2]) / 2, Low: sorted[0], High: sorted[n-1], Runs: n}
 }
 
-// Quantile returns the q-quantile of values by the nearest-rank method, or 0 without values. This
-// is the smallest v for which at least a fraction q of the values is <= v.
+// Quantile returns the q-quantile of values by the nearest-rank method: the smallest v for which at
+// least a fraction q of the values is <= v. It returns 0 if there are no values.
 func Quantile(values []float64, q float64) float64 {
 	if len(values) == 0 {
 		return 0

@@ -208,8 +208,9 @@ var update = rapid.Custom(func(t *rapid.T) conformance.Update {
 })
 
 // actions generates an update expression that writes each attribute at most once. In lists and
-// maps, it writes only l[0] and m.x, and removes nothing. Elsewhere dynoxide differs from AWS: it
-// fills gaps in lists, removes elements singly, and accepts removals in missing maps.
+// maps, it writes only l[0] and m.x, and removes nothing. For other changes in lists and maps,
+// dynoxide differs from AWS: it fills gaps in lists, removes elements singly, and accepts removals
+// in missing maps.
 func actions(t *rapid.T, v *values) string {
 	var set, remove, add, del []string
 	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom(attributes), 1, 3, rapid.ID).Draw(t, "attributes") {

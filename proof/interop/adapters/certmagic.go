@@ -9,7 +9,8 @@ import (
 )
 
 // Storage is a certmagic storage that stores certificates in the embedded storage, and uses
-// leasehold for its locks. The methods TryLock and RenewLockLease are those of Locker.
+// leasehold for its locks. The embedded Locker also provides the methods TryLock and
+// RenewLockLease.
 type Storage struct {
 	certmagic.Storage
 	*byname.Locker

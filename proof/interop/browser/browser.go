@@ -228,8 +228,8 @@ func (p *Page) Wait(expression string) {
 	p.WaitFor(patience, expression)
 }
 
-// newDocument lists parts of the errors of a WaitFor during which the browser has replaced the
-// document, or is replacing it.
+// newDocument lists parts of error messages. If WaitFor's evaluation returns an error with one of
+// these parts, the browser has replaced the document, or is replacing it.
 var newDocument = []string{"navigated", "xecution context", "Promise was collected", "context with specified id"}
 
 // WaitFor waits until a JavaScript expression is true. If the browser loads a new document, WaitFor

@@ -104,8 +104,8 @@ func exported(t *testing.T) map[string][]string {
 var fromPrometheus = []string{"job", "instance"}
 
 // check parses a PromQL query. The test fails if the query uses a series that leasehold does not
-// export, or a label that the series does not have. The results are the names of the selected
-// series and the labels of the query's result.
+// export, or a label that the series does not have. check returns the names of the series that the
+// query selects, and the labels by which the query groups them.
 func check(t *testing.T, where, query string, exported map[string][]string) (shown, result []string) {
 	t.Helper()
 	expr, err := parser.NewParser(parser.Options{}).ParseExpr(query)

@@ -47,8 +47,8 @@ func TestConditionalPutToS3RejectsStaleToken(t *testing.T) {
 }
 
 // The stale holder reads the object, and the later holder writes it. Then S3 must reject the stale
-// holder's write, because the ETag has changed. The content must include the token: S3 computes an
-// ETag from the content alone.
+// holder's write, because the ETag has changed. The content includes the token. Otherwise equal
+// pages would have equal ETags, because S3 computes an ETag from the content alone.
 func TestS3RejectsWriteIfObjectChangedSinceRead(t *testing.T) {
 	type variant struct {
 		before string // page that the stale holder has written; empty if the object does not exist yet

@@ -205,8 +205,8 @@ func readHCL(text string) (described, error) {
 	return d, errors.Join(errs...)
 }
 
-// readers contains a function for CloudFormation and one for Terraform. Each function
-// generates the CloudFormation or Terraform template of a table, and parses the template.
+// readers contains a function for CloudFormation and one for Terraform. Each function generates a
+// table's template for its program, and parses that template.
 var readers = map[string]func(table.Spec) (described, error){
 	"CloudFormation": func(s table.Spec) (described, error) { return readTemplate(s.CloudFormation()) },
 	"Terraform":      func(s table.Spec) (described, error) { return readHCL(s.Terraform()) },

@@ -16,9 +16,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Once returns the folder with the given name. If it does not exist, fill writes its content to a
-// temporary folder, which Once then renames. So no file may contain the path dir. A filled
-// folder never changes, so name must contain the version of its program.
+// Once returns the folder with the given name. If the folder does not exist, fill writes its files
+// to the temporary folder dir, which Once then renames. So no file may contain the path of the
+// temporary folder. A filled folder never changes, so its name must contain the version of the
+// installed program.
 func Once(ctx context.Context, name string, fill func(ctx context.Context, dir string) error) (dir string, err error) {
 	root, err := folder()
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Tests use the function "runs" to repeat fn for every peer (another lock library), and for
-// leasehold. Each library has its own table.
+// The function "runs" calls fn once for every peer (another lock library), and once for leasehold.
+// Each library has its own table.
 func runs(t *testing.T, fn func(t *testing.T, p Peer, start func() *Driver)) {
 	server := engines.Run(t, engines.Dynoxide)
 	for i, p := range append(All(), Ours("native")) {

@@ -35,8 +35,9 @@ var (
 	pythonSources embed.FS
 )
 
-// pythonCommand makes the function Peer.command of a Python peer. That function returns the command
-// that starts the peer's driver. The three Python peers share one virtual environment.
+// pythonCommand returns a function for the field Peer.command of a Python peer. The function
+// returns the command that starts the peer's driver. The three Python peers share one virtual
+// environment.
 func pythonCommand(peer string) func(context.Context) (*exec.Cmd, error) {
 	return func(ctx context.Context) (*exec.Cmd, error) {
 		env, err := driver(ctx, "peers-python", pythonRequirements, func(ctx context.Context, dir string) error {

@@ -126,8 +126,8 @@ func start(ctx context.Context) (_ *server, err error) {
 }
 
 // notAsRoot returns the process attributes for PostgreSQL, or nil if this process is not root.
-// PostgreSQL refuses to run as root, so its user namespace maps root to an ordinary user. When its
-// IPC namespace ends, the kernel removes its shared memory.
+// PostgreSQL refuses to run as root, so a user namespace maps root to an ordinary user. The shared
+// memory is in an IPC namespace, so the kernel removes it when PostgreSQL has ended.
 func notAsRoot() *syscall.SysProcAttr {
 	if os.Getuid() != 0 {
 		return nil

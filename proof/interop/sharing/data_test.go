@@ -99,9 +99,9 @@ type contest struct {
 	total int64 // the contest continues until all clients together have this many grants
 }
 
-// run runs the contest until each client has c.turns grants or more, and all together c.total. The
-// holder of a lock or permit creates its file, and removes it before the release. If the file
-// already exists, there are two holders: the test fails.
+// run runs the contest until each client has at least c.turns grants, and all clients together have
+// at least c.total grants. The holder of a lock or permit creates a file for it, and removes the
+// file before the release. If the file already exists, there are two holders: the test fails.
 func (c contest) run(t *testing.T, m match) {
 	m.poll = 40 * time.Millisecond
 	var drivers []*peers.Driver

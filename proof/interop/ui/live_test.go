@@ -14,8 +14,8 @@ import (
 )
 
 // The page reads the table at intervals of length "every". Tests wait for two intervals (polls)
-// until the page shows a change. It reads the change within one, but may show it later on a busy
-// machine.
+// until the page shows a change. The page reads a change within one interval, but on a busy machine
+// it may show the change later.
 const (
 	every = "5s"
 	polls = 2 * 5 * time.Second

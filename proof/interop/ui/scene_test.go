@@ -42,8 +42,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// The first test builds the leasehold command for all tests. The variable "command" contains the
-// directory of the executable, or the error of the build.
+// The variable "command" contains the directory of the leasehold executable, or the error of its
+// build. The first test that needs the executable builds it for all tests.
 var command struct {
 	once sync.Once
 	dir  string
@@ -211,8 +211,8 @@ func (s *scene) wait(key string, flags ...string) *running {
 }
 
 // short contains the flags for a lease of two seconds, and long those for a lease of five. Some
-// states are visible only if the page polls several times during a lease. Tests of these use long,
-// because polls are slow on a busy machine.
+// states are visible only if the page polls several times during a lease. Tests of such states use
+// the long lease, because polls are slow on a busy machine.
 var (
 	short = []string{"-l", "2s", "-g", "200ms"}
 	long  = []string{"-l", "5s"}

@@ -122,9 +122,9 @@ func numbersOf(h History) ([][]int, error) {
 	return events, nil
 }
 
-// mention finds the last event that uses each attempt. An event uses the attempts that it names and
-// those in the record. It also uses the attempt that makes its client believe that it holds the
-// key.
+// mention finds the last event that uses each attempt. An event uses the attempts that it names,
+// and the attempts in the lock record at that time. The events "hears", "believes" and "doubts"
+// also use the attempt that made the client believe that it holds the key.
 func (n *numbered) mention() {
 	var record step
 	rests := map[[2]string]string{} // by client and grant: attempt that makes the client believe that it holds the key

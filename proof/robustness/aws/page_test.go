@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// pagePath is the path of the page that contains the tested tables of errors.
+// pagePath is the path of the page whose tables of errors the tests check.
 const pagePath = "../../../docs/internals/aws-errors.md"
 
 var rewrite = flag.Bool("rewrite", false, "write the tables of docs/internals/aws-errors.md anew, to be read as a diff")

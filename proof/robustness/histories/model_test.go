@@ -53,8 +53,8 @@ type key struct {
 }
 
 // step reports whether an operation is possible in this state, and returns the state afterwards. A
-// commit of unknown outcome is always possible. It has no end time, so the checker can place one
-// that was never applied at the end of the history.
+// commit of unknown outcome is always possible. Such a commit has no end time: if it was never
+// applied, the checker can place it at the end of the history.
 func (k key) step(in asked, out told) (bool, key) {
 	switch in.verb {
 	case acquire:

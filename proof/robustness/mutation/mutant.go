@@ -210,9 +210,9 @@ func (f *finder) add(stack []ast.Node, n ast.Node, from, to token.Pos, with stri
 	f.found = append(f.found, m)
 }
 
-// runsBefore returns a position whose coverage shows whether a test runs n, usually that of n. For
-// an expression in a case, it is the start of the switch, because coverage has no block for such
-// expressions.
+// runsBefore returns the position whose coverage shows whether a test runs n. Usually, this is the
+// position of n itself. For an expression in a case, it is the start of the switch, because
+// coverage has no block for such expressions.
 func runsBefore(stack []ast.Node, n ast.Node) token.Pos {
 	path := append(slices.Clip(stack), n)
 	for i := len(path) - 1; i > 0; i-- {

@@ -42,9 +42,9 @@ func readHarmless(list string, all []Mutant) (map[string]bool, error) {
 	return names, nil
 }
 
-// tryAll tries each mutant and prints its result. It appends the results to the file "done", unless
-// that name is empty. It skips mutants whose results the file contains, so a second run can
-// continue an interrupted run.
+// tryAll tries each mutant and prints its result. It appends the results to the file named done,
+// unless done is "". It skips the mutants whose results the file already contains, so a second run
+// can continue an interrupted run.
 func tryAll(ctx context.Context, root string, all []Mutant, coverage, done string) (results []result, err error) {
 	names := map[string]bool{}
 	for _, m := range all {
@@ -122,8 +122,9 @@ type nowhere struct{ io.Writer }
 
 func (nowhere) Close() error { return nil }
 
-// report writes a table with a line for each package, and then the names of the mutants whose
-// outcome is survived or unseen.
+// report writes a table with a line for each package. Below the table, it lists the mutants that
+// survived, and those that no test reaches. It returns an error if less than the percentage "least"
+// of all mutants were killed.
 func report(out io.Writer, results []result, least float64) error {
 	columns := []outcome{killed, timedOut, known, survived, unseen, invalid}
 	counts := map[string]map[outcome]int{"all": {}}

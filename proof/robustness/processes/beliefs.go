@@ -97,8 +97,8 @@ func grantsOf(events []Event) (grants []*grant, found []Violation) {
 }
 
 // verifyBeliefs checks that no two workers believe at the same time that they hold a key. Tokens
-// must increase, and no two grants may have the same. A worker that lost its lock before its first
-// check never believed: its token must only differ.
+// must be different, and must increase. The order does not apply to a worker that lost its lock
+// before its first check, because it never believed that it held the key.
 func verifyBeliefs(grants []*grant) (found []Violation) {
 	before := map[string]*grant{} // by key: grant whose belief ended latest so far
 	tokens := map[string]map[int64]*grant{}

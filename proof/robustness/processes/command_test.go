@@ -117,8 +117,8 @@ func TestCommandsUnderLockNeverOverlapDespiteKills(t *testing.T) {
 	}
 }
 
-// holder returns the last event of kind Granted, and the process that was granted the key. A
-// process that was granted it earlier may have lost it, on a busy machine.
+// holder returns the last event of kind Granted, and the process that was granted the key. Earlier
+// events do not count: on a busy machine, their processes may have lost the key.
 func (c *crew) holder() (last Event, by *process.Process) {
 	c.t.Helper()
 	for _, e := range c.events() {

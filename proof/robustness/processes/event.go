@@ -12,7 +12,7 @@ import (
 type Kind string
 
 // Events that workers record. Each event was true at the time in its field At. So before a worker
-// records that it holds a lock, or Over, it reads the clock and then checks the lock. It sends the
+// records Granted, Believes or Over, it reads the clock and then checks the lock. It sends the
 // release after it has recorded Over.
 const (
 	Asked    Kind = "asked"    // the worker requests a key
@@ -65,8 +65,8 @@ type Event struct {
 	Text  string        `json:"text,omitempty"`
 }
 
-// asHead returns the field Text for an event about a killed or suspended worker. The text says that
-// the worker was the head of a queue, or is "" if it was not.
+// asHead returns the field Text for an event about a killed or suspended worker: "the head of a
+// queue" if the worker was the head, and otherwise "".
 func asHead(is bool) string {
 	if is {
 		return "the head of a queue"

@@ -93,8 +93,9 @@ func TestVerifyDetectsWritesAfterLockIsLost(t *testing.T) {
 		c.must(c.second(), func(e Event) bool { return e.Kind == Landed && e.Plain }, "a write of the second worker")
 		n.up()
 		up := now()
-		// A write that the worker sent before n.up can be answered after it. Verify does not
-		// call its token stale if it was sent before the reply to the second worker's write.
+		// Only writes that the first worker sends after n.up count here. The reply to an earlier
+		// write may also arrive after n.up. If that write was sent before the second worker's write
+		// was acknowledged, Verify does not call its token stale.
 		sent := map[string]bool{}
 		c.must(c.first(), func(e Event) bool {
 			if e.Kind == Sent && e.At > up {
@@ -117,7 +118,7 @@ func TestVerifyDetectsSuspendedWorkerThatIgnoresLossOfItsLock(t *testing.T) {
 		wait(lease + lease/2)
 		went := now()
 		goOn()
-		// The worker may have read the clock for its Lost event before the test suspended it.
+		// The worker may have read the clock for its Lost event before its suspension.
 		want, from := Lost, time.Duration(0)
 		if flaw != Sound {
 			want, from = Believes, went
@@ -127,9 +128,10 @@ func TestVerifyDetectsSuspendedWorkerThatIgnoresLossOfItsLock(t *testing.T) {
 	})
 }
 
-// The network delays the replies to the first worker, by just less than attempts.Limit. If the
+// The network delays the replies to the first worker, by just less than attempts.Limit. If that
 // worker measures the lease from the reply, not from the request, it trusts its lock too long by
-// this delay. The second worker must start in this time, too.
+// this delay. The second worker observes a lease before the takeover, so it must start within this
+// delay.
 func TestVerifyDetectsLeaseMeasuredFromReplyInsteadOfRequest(t *testing.T) {
 	wantBroken(t, map[Flaw][]Rule{Sound: nil, TrustsFromReply: {TwoBelieve}}, func(t *testing.T, flaw Flaw) *crew {
 		const lease, late = 4 * time.Second, 2800 * time.Millisecond

@@ -26,8 +26,9 @@ type network struct {
 func connect(t testing.TB, name, endpoint string) *network {
 	t.Helper()
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
-	// The proxy does not listen on 127.0.0.1. Outgoing connections get ports there: one could get
-	// the proxy's port while the proxy is down, and the proxy could not start again.
+	// The proxy does not listen on 127.0.0.1, because outgoing connections get their ports on that
+	// address. While the proxy is down, a connection could get the proxy's port. The proxy could
+	// then not start again.
 	address := fmt.Sprintf("127.%d.%d.%d:0", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))
 	n := &network{t, toxiproxy.NewProxy(server, name, address, strings.TrimPrefix(endpoint, "http://"))}
 	if err := n.proxy.Start(); err != nil {

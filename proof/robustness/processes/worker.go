@@ -124,7 +124,8 @@ func work(t task) error {
 	return nil
 }
 
-// noteRegion writes an event to the journal if requests go to another Region than at its last call.
+// noteRegion writes an event to the journal if the Region to which requests go has changed since
+// its last call.
 func (w *worker) noteRegion() {
 	if w.tables.regions == nil {
 		return

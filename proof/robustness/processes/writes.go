@@ -165,8 +165,8 @@ func verifyTokenWrites(events []Event) []Violation {
 	return append(found, staleTokens(landed)...)
 }
 
-// staleTokens finds each applied write that should have been rejected: a write with a greater token
-// had been acknowledged before it was sent.
+// staleTokens finds each applied write that should have been rejected: before the write was sent, a
+// write with a greater token had been acknowledged.
 func staleTokens(landed []*write) (found []Violation) {
 	bySent := slices.SortedFunc(slices.Values(landed), func(a, b *write) int { return cmp.Compare(a.At, b.At) })
 	byAnswer := slices.SortedFunc(slices.Values(landed), func(a, b *write) int { return cmp.Compare(a.answered, b.answered) })

@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestContendersFlagSelectsLibrariesByPrefix(t *testing.T) {
+func TestBenchSelectsLibrariesByNamePrefix(t *testing.T) {
 	for names, want := range map[string]string{
 		"ours":             "ours; ours, tuned",
 		"Java, python":     "Java; Java, tuned; python-dynamodb-lock; python-dynamodb-lock, tuned",

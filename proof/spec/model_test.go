@@ -42,7 +42,7 @@ func TestProtocolPageListsEveryRuleWithItsModel(t *testing.T) {
 	}
 }
 
-func TestModelRulesMatchMacrosThatOmitThem(t *testing.T) {
+func TestEveryModelRuleHasMacroAndEveryMacroHasRule(t *testing.T) {
 	models := lab.Must(Models("."))(t)
 	named := map[string]bool{}
 	for _, m := range models {

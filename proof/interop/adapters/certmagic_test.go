@@ -108,7 +108,7 @@ func TestCertmagicRequestsNoCertificateAfterLockIsLost(t *testing.T) {
 	})
 }
 
-func TestCertmagicCleanUpOwnLocksReleasesHeldLock(t *testing.T) {
+func TestCertmagicCleanUpReleasesHeldLock(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		a := &authority{t: t}
 		cfg, names := server(t, env, t.TempDir(), a)

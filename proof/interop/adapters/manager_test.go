@@ -218,7 +218,7 @@ func TestGooseMigrationReturnsErrLostIfLockIsLost(t *testing.T) {
 	lab.WantErr(t, "migrating without the lock", lab.ErrorOf(p.Up(t.Context())), leasehold.ErrLost)
 }
 
-func TestLostLockCancelsGooseMigrationInsideDo(t *testing.T) {
+func TestClientDoCancelsGooseMigrationIfLockIsLost(t *testing.T) {
 	env := locktest.New(t)
 	locks := env.Client(leasehold.Config{Lease: time.Second})
 	migration := goose.NewGoMigration(1, &goose.GoFunc{RunDB: func(ctx context.Context, _ *sql.DB) error {

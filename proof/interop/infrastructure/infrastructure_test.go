@@ -250,7 +250,7 @@ func created(t *testing.T, s table.Spec) described {
 	return d
 }
 
-func TestTemplatesAndTableCreateDifferOnlyInDataProtection(t *testing.T) {
+func TestTemplatesDifferFromCreatedTableOnlyInDataProtection(t *testing.T) {
 	specs := map[string]table.Spec{
 		"defaults":                 {Name: "locks"},
 		"with a sort key":          {Name: "locks", Layout: layout.Native{PartitionKey: "id", SortKey: "range", TTL: "gone"}},

@@ -70,7 +70,7 @@ func TestEveryMutationRuleGeneratesExpectedMutants(t *testing.T) {
 	}
 }
 
-func TestMutantOfSwitchCaseCountsAsCoveredIfSwitchRuns(t *testing.T) {
+func TestMutantInSwitchCaseCountsAsCoveredIfSwitchRuns(t *testing.T) {
 	found := lab.Must(mutantsIn("p.go", []byte(example)))(t)
 	i := slices.IndexFunc(found, func(m Mutant) bool { return strings.HasPrefix(m.Name, "p.go f: case a == b") })
 	if i < 0 || found[i].Line != 14 || found[i].At != 13 {

@@ -60,7 +60,7 @@ func TestVerifyAcceptsJournalWithoutViolation(t *testing.T) {
 // The previous holder hands the key to the worker "a" with a longer lease, which the first renewal
 // by "a" shortens. If "a" is killed, the journal may not show this renewal. So Verify must allow
 // the next grant after the shorter lease.
-func TestVerifyAcceptsHandOverLeaseShortenedByNewHolder(t *testing.T) {
+func TestVerifyAllowsNewHolderToShortenLeaseFromHandOver(t *testing.T) {
 	for name, died := range map[string]bool{"worker continues": false, "worker killed before its next event": true} {
 		t.Run(name, func(t *testing.T) {
 			es := good()

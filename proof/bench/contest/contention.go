@@ -38,8 +38,8 @@ func contend(clients int) Scenario {
 	if clients > 16 {
 		closedFor, openFor, starts = 24*time.Second, 4*time.Second, 7*time.Second
 	}
-	// With equal sections, the polls of a library could always coincide with the ends of sections.
-	// So one more closed loop, with 16 clients, has sections of random length.
+	// If all sections have the same length, the polls of a library could always coincide with the
+	// ends of sections. So one more closed loop, with 16 clients, has sections of random length.
 	random := clients == 16
 	s := Scenario{
 		Name: name, clients: clients, kind: contending, takes: closedFor + openFor + starts,

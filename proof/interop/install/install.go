@@ -17,9 +17,8 @@ import (
 )
 
 // Once returns the folder with the given name. If the folder does not exist, fill writes its files
-// to the temporary folder dir, which Once then renames. So no file may contain the path of the
-// temporary folder. A filled folder never changes, so its name must contain the version of the
-// installed program.
+// to the temporary folder dir, which Once then renames. So no file may contain the temporary path.
+// A filled folder never changes, so its name must contain the program's version.
 func Once(ctx context.Context, name string, fill func(ctx context.Context, dir string) error) (dir string, err error) {
 	root, err := folder()
 	if err != nil {

@@ -100,8 +100,8 @@ type contest struct {
 }
 
 // run runs the contest until each client has at least c.turns grants, and all clients together have
-// at least c.total grants. The holder of a lock or permit creates a file for it, and removes the
-// file before the release. If the file already exists, there are two holders: the test fails.
+// at least c.total. The holder of a lock or permit creates a file for it, and removes the file
+// before the release. If the file already exists, there are two holders: the test fails.
 func (c contest) run(t *testing.T, m match) {
 	m.poll = 40 * time.Millisecond
 	var drivers []*peers.Driver

@@ -146,7 +146,8 @@ func elapse(t *testing.T, d time.Duration) {
 	}
 }
 
-// waiting is called while a key is held. It fails the test if the waiter's call has had an answer.
+// waiting fails the test if the waiter's call has been answered. It is called while another client
+// holds the key.
 func waiting(t *testing.T, c *peers.Call) {
 	t.Helper()
 	select {

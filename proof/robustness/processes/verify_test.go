@@ -57,9 +57,9 @@ func TestVerifyAcceptsJournalWithoutViolation(t *testing.T) {
 	lab.Want(t, "violations", Verify(good(), time.Second), nil)
 }
 
-// The previous holder hands the key to the worker "a" with a longer lease, which the first renewal
-// by "a" shortens. If "a" is killed, the journal may not show this renewal. So Verify must allow
-// the next grant after the shorter lease.
+// The previous holder hands the key to the worker "a" with a longer lease than that of "a". The
+// first renewal by "a" shortens the lease. If "a" is killed, the journal may not show this renewal.
+// So Verify must allow the next grant after the shorter lease.
 func TestVerifyAllowsNewHolderToShortenLeaseFromHandOver(t *testing.T) {
 	for name, died := range map[string]bool{"worker continues": false, "worker killed before its next event": true} {
 		t.Run(name, func(t *testing.T) {

@@ -54,8 +54,8 @@ func (c *Client) report(ctx context.Context, in core.Event) {
 	c.emit(ctx, e)
 }
 
-// lineAMinute limits a log line that many requests would otherwise repeat to one a minute. It is
-// safe for concurrent use.
+// lineAMinute lets a log line be written once a minute, however many requests have a reason to write
+// it. It is safe for concurrent use.
 type lineAMinute struct{ at atomic.Int64 } // when the last line was written, in monotonic time; 0 before the first line
 
 // isDue reports whether a line may be written at the given time. If so, it counts the line as

@@ -50,11 +50,11 @@
 //   - An idempotency token is kept for exactly ten minutes of the wall clock. If a
 //     transaction is sent twice, and the clock is set forward by more than ten minutes in
 //     between, the transaction is executed twice.
-//   - A request with more than 500,000 members and list elements is refused with a
-//     ValidationException. A single item can have that many only if its lists contain more
-//     than 90,000 empty strings or binary values.
-//   - The function size counts a string in UTF-16 units, as in DynamoDB Local. AWS does not
-//     document the unit.
+//   - A request is refused with a ValidationException if its JSON has more than 500,000 object
+//     members and list elements. One item can exceed this limit only by lists with more than
+//     90,000 empty strings or binary values.
+//   - In an expression, size(path) counts a string in UTF-16 units, as in DynamoDB Local. AWS
+//     does not document the unit.
 //   - For a nested path, UPDATED_OLD and UPDATED_NEW return only the value at that path, as
 //     DynamoDB does. DynamoDB Local returns the whole attribute.
 //   - An UpdateItem that only removes attributes creates a missing item, as in DynamoDB Local.

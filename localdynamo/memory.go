@@ -16,8 +16,8 @@ type memory struct {
 	pairs *btree.BTreeG[pair]
 }
 
-// pair is a key with its value, as the type memory stores them. A change replaces the whole value,
-// and never modifies the bytes of the old value.
+// pair is a key with its value. A change replaces the whole value, and never modifies the bytes of
+// the old value.
 type pair struct {
 	key   string
 	value []byte

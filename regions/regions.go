@@ -37,8 +37,8 @@ const askEvery = time.Second
 // table contains what a DB knows about one table.
 type table struct {
 	verdict verdict
-	// Closed when a Region's reply to DescribeTable has shown that requests may leave home, or when
-	// the calls for all Regions have returned. It is nil unless DescribeTable is in flight.
+	// asking is closed when a reply to DescribeTable has shown that requests may go to other Regions,
+	// or when the calls in all Regions have returned. It is nil unless DescribeTable is in flight.
 	asking chan struct{}
 	asked  time.Duration // time when DescribeTable was last sent
 	last   map[string]types.AttributeValue

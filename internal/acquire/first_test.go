@@ -226,7 +226,7 @@ func TestAcquireAnyIsNotBlockedByUnansweredRead(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyWithOptionIfExistsSkipsKeyWithoutRecord(t *testing.T) {
+func TestOptionIfExistsMakesAcquireAnySkipMissingRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		other, _ := w.Client(lab.Config())
 		b := w.Acquire(other, "b")

@@ -270,7 +270,7 @@ func TestAcquireAnyAcquiresSecondKeyIfRequestForFirstIsLost(t *testing.T) {
 	})
 }
 
-func TestErrorOfAcquireAnyContainsKeyOfUnansweredGrant(t *testing.T) {
+func TestAcquireAnyErrorNamesKeyWhoseGrantHadNoReply(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
 		w.Acquire(holder, "b")

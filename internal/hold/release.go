@@ -120,9 +120,9 @@ type release struct {
 	done    chan struct{}
 	err     error // error of the release; valid once done is closed
 
-	// This field is used only while freeing.r is this release. Only then may this release send
-	// requests.
-	refused bool // DynamoDB refused the last request for good, so a repetition is of little use
+	// refused is true if DynamoDB refused the last request for good, so that a repetition is of little
+	// use. Only the release to which freeing.r points uses it: it alone sends requests.
+	refused bool
 }
 
 // enter waits for a slot for the next request. It returns false if r.limit is done first.

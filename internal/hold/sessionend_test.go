@@ -89,7 +89,7 @@ func TestReleaseAfterCloseSendsNoRequest(t *testing.T) {
 	})
 }
 
-func TestDurationOfReleaseByCloseIncludesWaitForCommit(t *testing.T) {
+func TestReleaseTimeReportedByCloseIncludesWaitForCommit(t *testing.T) {
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		released := lab.Events(&cfg, leasehold.EventReleased)
 		began := time.Now()

@@ -94,8 +94,8 @@ func (s *Session) Look(ctx context.Context, fresh time.Duration) (row protocol.R
 	return s.record, s.deadAt, err
 }
 
-// observe decodes item, the row as it was read, and records the result. The caller must hold
-// s.busy.
+// observe decodes the session's row, which was just read as item, and keeps the result. The caller
+// must hold s.busy.
 func (s *Session) observe(item protocol.Item) error {
 	wall, now := s.o.Wall(), s.o.Now()
 	before, watched := s.record.Version, s.readAt != 0

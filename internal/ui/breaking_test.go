@@ -45,7 +45,7 @@ func TestUIBreakAppliesOnlyToGrantShownInDialog(t *testing.T) {
 	})
 }
 
-func TestUIBreakFailsIfHolderShownAsDeadHasRenewed(t *testing.T) {
+func TestBreakByUIFailsIfHolderShownAsDeadHasRenewed(t *testing.T) {
 	lab.Each(t, map[string]leasehold.Config{"the lock": lab.Config(), "its session": lab.SharedConfig()}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		b := serve(t, w, layout.Native{}, func(c *Config) { c.AllowBreak = true })
 		c, wire := mortal(t, w, cfg)

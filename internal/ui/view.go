@@ -76,9 +76,9 @@ func (b *board) row(e *entry, c clock) rowView {
 	return v
 }
 
-// heldFor returns how long a dead holder held its lock, until its lease ended. Times in the records
-// are preferred, because they are by the holder's clock. By this server's reads the lease seems to
-// end too late if the server started after the last renewal.
+// heldFor returns how long a dead holder held its lock, until its lease ended. It prefers the times in
+// the records. The times of this server's reads can be too late: the server may have started after
+// the last renewal.
 func (b *board) heldFor(h Holder) time.Duration {
 	from, until, wrote := h.Record.GrantedAt, h.Beat.Until, h.Record
 	if row := b.sessionRow(h.Record.Session); row != nil {

@@ -58,8 +58,8 @@ func (s *Seat) Won(term Term, as election.Leader) {
 func (s *Seat) Left() { s.Won(nil, election.Leader{}) }
 
 // answers returns the current answers to the probes, and the leader for the body of GET /leader.
-// The result leads is true if this process leads and its trust has not ended. The result live is
-// false if CMD runs and renewals are overdue.
+// The result leads is true if this process leads and still trusts its lock. The result live is false
+// if CMD runs and renewals are overdue.
 func (s *Seat) answers() (leads, live bool, leader election.Leader) {
 	s.mu.Lock()
 	term, leader := s.term, s.leader

@@ -53,7 +53,8 @@
 //	                  read comes first. A client never   No answer: the queue may have been suspended, and
 //	                  takes over a lock that it holds    erased with the waiter's entry
 //	                  itself, for example in an outage
-//	read of a session the holder has a session           repeated. Until it succeeds, the holder counts as live
+//	read of a session the holder has a session           repeated. Until it succeeds, the holder counts as
+//	                                                     live, and the record is read as usual
 //	dead mark         before a takeover, if the holder   rejected: the session is alive
 //	                  has a session
 //	join              another client holds the key, and  rejected: the key is free, or the queue is full.

@@ -127,8 +127,9 @@ func (w *call) next(u float64) (_ *waiter, wait time.Duration, look bool, _ erro
 			continue
 		}
 		move, pause := decide.Take, of.pausing()
-		if pause <= 0 {
-			move, pause = of.move(u)
+		// While the holder's session cannot be read, the record can: it may show that the key is free.
+		if step, after := of.move(u); pause <= 0 || of.failing == refreshing && (step != decide.TakeOver || of.view.Ours) {
+			move, pause = step, after
 		}
 		if move != decide.Look && pause == 0 {
 			return of, 0, false, nil
@@ -222,6 +223,10 @@ func (w *call) takeTurn(given turn) {
 // pause waits for d, and then returns true: it is time for the next step. It returns false earlier
 // if the call becomes the first in a local queue, or if its caller stops waiting.
 func (w *call) pause(d time.Duration) bool {
+	if len(w.turns) > 0 { // came during a long request; goes first even if d is zero
+		w.takeTurn(<-w.turns)
+		return false
+	}
 	var over <-chan time.Time
 	if d < math.MaxInt64 {
 		t := time.NewTimer(d)

@@ -226,6 +226,25 @@ func TestAcquireAnyIsNotBlockedByUnansweredRead(t *testing.T) {
 	})
 }
 
+func TestWaiterAcquiresFreedKeyIfHoldersSessionCannotBeRead(t *testing.T) {
+	lab.Each(t, map[string]lab.Fault{
+		"access denied": lab.Refused("AccessDeniedException"),
+		"no answer":     lab.Cut,
+	}, func(t *testing.T, w *lab.World, fault lab.Fault) {
+		holder, _ := w.Client(lab.SharedConfig())
+		held := w.Acquire(holder, "a")
+		c, wire := w.Client(lab.Config())
+		wire.SetFault(lab.On(readsSession, fault))
+		granted := lab.Go(func() error { return lab.ErrorOf(c.Acquire(w.Within(time.Minute), "a")) })
+		lab.Elapse(10 * time.Second)
+		released := time.Now()
+		w.Release(held)
+		lab.WantErr(t, "Acquire", <-granted, nil)
+		lab.WantTook(t, "time from release to grant", released, 0, 4*time.Second)
+		_ = c.Close(t.Context())
+	})
+}
+
 func TestOptionIfExistsMakesAcquireAnySkipMissingRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		other, _ := w.Client(lab.Config())

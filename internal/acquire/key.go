@@ -1,6 +1,7 @@
 package acquire
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -48,7 +49,7 @@ type waiter struct {
 	queue       inQueue          // state of the waiter in the queue of the record
 
 	holder  atomic.Pointer[protocol.Record] // last holder seen; also read by the goroutine that called First or All
-	lastErr atomic.Pointer[error]           // error of the last request; nil if it succeeded; also read by the goroutine that called First or All
+	lastErr atomic.Pointer[error]           // error of the last request; nil if it succeeded; the error of a refresh stays until one succeeds; also read by the goroutine that called First or All
 }
 
 // newWaiter returns the waiter for one key of a call. The waiter does not know the state of
@@ -120,7 +121,9 @@ func (w *waiter) shown(item protocol.Item) error {
 func (w *waiter) observe(item protocol.Item) error {
 	wall, now := w.c.Wall(), w.c.Now()
 	w.trouble.Passed()
-	w.lastErr.Store(nil)
+	if w.failing != refreshing {
+		w.lastErr.Store(nil)
+	}
 	w.view.Known, w.view.Free, w.view.Ours, w.view.Looked = true, true, false, now.Mono
 	shown, v, err := w.c.Observer.Observe(w.want.Key, item, now)
 	if err != nil {
@@ -198,14 +201,14 @@ func (w *waiter) refresh() error {
 	if err := w.recall(); err != nil {
 		return err
 	}
-	if err := w.lookAtSession(); err != nil {
-		return err
+	err := w.lookAtSession()
+	if err == nil || attempts.FailureOf(err) != nil && w.ctx.Err() == nil {
+		err = cmp.Or(err, w.join()) // join even if the session's row cannot be read: the key may be released nevertheless
 	}
-	if err := w.join(); err != nil {
-		return err
+	if err == nil {
+		w.succeeded(refreshing)
 	}
-	w.succeeded(refreshing)
-	return nil
+	return err
 }
 
 // tell reports the holder and the waiter's position in the queue if either has changed. It
@@ -285,6 +288,7 @@ const (
 func (w *waiter) succeeded(s step) {
 	if s == w.failing || s == granting {
 		w.failing = nothing
+		w.lastErr.Store(nil)
 		w.pauses.Reset()
 	}
 }

@@ -35,7 +35,7 @@ var ofFlags = []string{"flagError", "ParseDuration", "Set"}
 func messagesOf(t *testing.T) map[string]string {
 	t.Helper()
 	paths := lab.Must(filepath.Glob("*.go"))(t)
-	for _, rooms := range []string{"*/*.go", "commands/*/*.go", "../holders/*.go", "../plainfile/replace.go", "../watchdog/*.go"} {
+	for _, rooms := range []string{"*/*.go", "commands/*/*.go", "../holders/*.go", "../plainfile/replace.go"} {
 		beside := lab.Must(filepath.Glob(rooms))(t)
 		paths = append(paths, beside...)
 	}

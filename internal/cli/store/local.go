@@ -64,7 +64,7 @@ func (s *Settings) stateDir() (string, error) {
 // creates the file if it does not exist.
 func openMachineStore(ctx context.Context, file string) (localdynamo.Store, error) {
 	var store localdynamo.Store
-	err := makeShared(file)
+	_, err := makeShared(file)
 	fault, known := filefault.Of(err)
 	switch {
 	case known:
@@ -81,25 +81,24 @@ func openMachineStore(ctx context.Context, file string) (localdynamo.Store, erro
 	return store, err
 }
 
-// makeShared creates the file of the machine's store, unless it exists. Every user who may create
-// files in the directory may also write to the file, whatever the umask. The file gets its mode
-// before its final name, under which other processes may open it immediately.
-func makeShared(file string) error {
+// makeShared creates the file of the machine's store, unless it exists, and reports whether it did.
+// Every user who may create files in the directory may also write to the file, whatever the umask.
+// The file gets its mode before its final name, under which other processes may open it immediately.
+func makeShared(file string) (made bool, err error) {
 	if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
-		return err
+		return false, err
 	}
 	dir, err := os.Stat(filepath.Dir(file))
 	if err != nil {
-		return err
+		return false, err
 	}
 	if !dir.IsDir() {
-		return fmt.Errorf("%s is not a directory", filepath.Dir(file))
+		return false, fmt.Errorf("%s is not a directory", filepath.Dir(file))
 	}
-	_, err = boltstore.Make(file, func(f *os.File) error {
+	return boltstore.Make(file, func(f *os.File) error {
 		giveGroup(f, dir)
 		return f.Chmod(dir.Mode() & 0o666)
 	})
-	return err
 }
 
 // userName returns the name of the user who runs leasehold. It returns the numeric id if
@@ -220,10 +219,11 @@ func (s *Settings) MakeFile(path string) (made bool, err error) {
 			return false, failure.Misusef("cannot create the directory of %s: %v", path, failure.WithoutPath(err))
 		}
 	} else if s.isMachines(path) {
-		return true, makeShared(path) // makeShared sets a mode with which other users can use the file
+		made, _ = makeShared(path)
+		return made, nil
 	}
-	made, _ = boltstore.Make(path, nil) // error ignored, because OpenFile later reports why the file cannot be created
-	return made, nil
+	made, _ = boltstore.Make(path, nil)
+	return made, nil // errors of Make are ignored, because OpenFile later reports why the file cannot be created
 }
 
 // isMachines reports whether path is the file of the machine's store. Unlike the file of any other
@@ -236,7 +236,7 @@ func (s *Settings) isMachines(path string) bool {
 // waits until the file is unlocked or ctx is cancelled.
 func (s *Settings) OpenFile(ctx context.Context, path string) (localdynamo.Store, error) {
 	if s.isMachines(path) {
-		return openFile(ctx, path, boltstore.OfAnyUser())
+		return openMachineStore(ctx, path)
 	}
 	return openFile(ctx, path)
 }

@@ -102,17 +102,13 @@ func (s *Store) openFile(ctx context.Context, settings *Settings, o Opening) err
 	}
 	s.Location = settings.Tilde(p.File)
 	o.Known(s)
-	open := settings.OpenFile
-	if p.Machine {
-		open = openMachineStore
-	}
 	if o.Wait != Forever {
 		within, cancel := context.WithTimeout(ctx, cmp.Or(o.Wait, usualWait))
 		defer cancel()
 		ctx = within
 	}
 	waits := s.Health.Begin() // Health reports this wait for another process that keeps the file locked
-	bolt, err := open(ctx, p.File)
+	bolt, err := settings.OpenFile(ctx, p.File)
 	waits.End()
 	if err != nil {
 		return err

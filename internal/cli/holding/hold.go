@@ -135,7 +135,7 @@ func (h *Hold) finish(ended process.Ended) error {
 		return failure.Exit(failure.CodeLost, fmt.Errorf("%s: the mark that this is done may not be stored, so the work may be repeated when the lease expires, by %s: %s",
 			h, expires, failure.Text(released, h.seeker.store.Where())))
 	case lost == nil && released != nil:
-		h.say().Text("%s could not be released, and will be free when the lease expires, by %s: %s",
+		h.say().Note("%s could not be released, and will be free when the lease expires, by %s: %s",
 			h, expires, failure.Text(released, h.seeker.store.Where()))
 	}
 	switch {

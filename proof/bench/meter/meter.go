@@ -148,11 +148,15 @@ func askForUnits(body []byte) []byte {
 }
 
 // units returns the capacity units that a reply reports. The reply to a write whose condition
-// failed reports no units, although DynamoDB charges for this write. For this reply, units
-// returns 1.
+// failed, or to a cancelled transaction, reports no units, although DynamoDB charges for these
+// writes. For a failed condition, units returns 1, and for a transaction 2 for each of its writes.
 func units(reply []byte) (consumed float64) {
 	if bytes.Contains(reply, []byte("#ConditionalCheckFailedException")) {
 		return 1
+	}
+	var cancelled struct{ CancellationReasons []struct{} }
+	if json.Unmarshal(reply, &cancelled) == nil && len(cancelled.CancellationReasons) > 0 {
+		return 2 * float64(len(cancelled.CancellationReasons))
 	}
 	type capacity struct{ CapacityUnits float64 }
 	var one struct{ ConsumedCapacity capacity }

@@ -75,10 +75,18 @@ func TestMeterCountsRequestsAndCapacityUnits(t *testing.T) {
 			return lab.ErrorOf(db.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String("locks"), Key: item(), ConsistentRead: &consistent}))
 		})
 	}
-	used("a transaction", Usage{Requests: 1, Writes: 2}, func() error {
+	transact := func(condition *string) error {
 		return lab.ErrorOf(db.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{
-			TransactItems: []types.TransactWriteItem{{Put: &types.Put{TableName: aws.String("locks"), Item: item()}}},
+			TransactItems: []types.TransactWriteItem{{Put: &types.Put{TableName: aws.String("locks"), Item: item(), ConditionExpression: condition}}},
 		}))
+	}
+	used("a transaction", Usage{Requests: 1, Writes: 2}, func() error { return transact(nil) })
+	used("a transaction whose condition fails", Usage{Requests: 1, Writes: 2}, func() error {
+		var cancelled *types.TransactionCanceledException
+		if err := transact(aws.String("attribute_exists(absent)")); !errors.As(err, &cancelled) {
+			return fmt.Errorf("%w, want a cancelled transaction", err)
+		}
+		return nil
 	})
 	used("DescribeTable", Usage{Requests: 1}, func() error {
 		return lab.ErrorOf(db.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String("locks")}))

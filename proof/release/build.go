@@ -34,6 +34,16 @@ func checkedOut(ctx context.Context, module string) (checkout, error) {
 	return checkout{commit: hash, time: time.Unix(at, 0).UTC()}, nil
 }
 
+// requireCommitted returns an error if the given module's directory has uncommitted changes: the
+// manual of a release would contain them, because it comes from the code of this program.
+func requireCommitted(ctx context.Context, module string) error {
+	changes, err := output(ctx, module, nil, "git", "status", "--porcelain")
+	if err == nil && changes != "" {
+		err = fmt.Errorf("uncommitted changes, which the manual would contain: commit or remove them:\n%s", changes)
+	}
+	return err
+}
+
 // clone clones the git repository of the given module into the new directory "to", and checks out
 // the commit of c there.
 func clone(ctx context.Context, module string, c checkout, to string) error {

@@ -26,7 +26,7 @@ var platforms = []platform{
 // twice, in different directories. If both builds are identical, it writes the files to the
 // output directory out.
 func dist(ctx context.Context, module, out string) error {
-	if err := requireReleaseGo(ctx, module); err != nil {
+	if err := errors.Join(requireReleaseGo(ctx, module), requireCommitted(ctx, module)); err != nil {
 		return err
 	}
 	c, err := checkedOut(ctx, module)
@@ -80,7 +80,7 @@ func same(a, b []file) error {
 
 // releaseOf builds an archive and a bill of materials for each platform, and a file with their
 // checksums. It builds the binaries in a new clone of the commit. The manual comes from the code of
-// this program, which may contain uncommitted changes.
+// this program: see requireCommitted.
 func releaseOf(ctx context.Context, module string, c checkout, on []platform) ([]file, error) {
 	dir, err := os.MkdirTemp("", "leasehold-release-")
 	if err != nil {

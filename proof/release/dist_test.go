@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"path"
 	"path/filepath"
 	"runtime"
@@ -50,6 +51,14 @@ func TestTwoReleaseBuildsOfSameCommitAreIdentical(t *testing.T) {
 	if !listed || bill.Metadata.Component.Name != mainModule {
 		t.Errorf("the bill of materials describes %s and lists %d modules", bill.Metadata.Component.Name, len(*bill.Components))
 	}
+}
+
+func TestReleaseIsNotBuiltFromUncommittedChanges(t *testing.T) {
+	dir := t.TempDir()
+	lab.Must(output(t.Context(), dir, nil, "git", "init", "--quiet"))(t)
+	lab.OK(t, requireCommitted(t.Context(), dir))
+	lab.OK(t, os.WriteFile(filepath.Join(dir, "help.go"), nil, 0o600))
+	lab.WantText(t, "with a new file", dist(t.Context(), dir, t.TempDir()), "help.go")
 }
 
 func TestReleaseComparisonFindsDifferentFiles(t *testing.T) {

@@ -103,13 +103,13 @@ function fill(parent, ...children) {
 function update() {
   if (!parts || !which) return;
   tally();
-  const lock = state.lock ?? { key: which.key, sort: which.sort, spans: [], events: [] };
+  const lock = state.lock ?? { spans: [], events: [], row: [...state.rows.values()].find((r) => r.key === which.key && (r.sort ?? "") === which.sort) };
   const row = lock.row;
   const s = row ? said(row) : "";
   parts.state.className = `pill ${s}`;
   const since = unknownSince();
   parts.unknown = since;
-  text(parts.state, s === "unknown" ? notKnown(since) : s || "no record");
+  text(parts.state, s === "unknown" ? notKnown(since) : s || ifRead("no record"));
   parts.contents.hidden = row?.kind === "session";
   const badge = row ? badgeOf(row) : "";
   parts.badge.hidden = !badge;
@@ -128,7 +128,7 @@ function update() {
   tables(lock);
   data();
   const record = recordOf(lock);
-  text(parts.record, record ? JSON.stringify(record, null, 2) : (row?.problem ?? "There is no record."));
+  text(parts.record, record ? JSON.stringify(record, null, 2) : (row?.problem ?? ifRead("There is no record.")));
   timeline();
 }
 
@@ -140,6 +140,9 @@ function note(lock, row) {
   return "";
 }
 
+/** ifRead returns the words, or says that the server has not sent the lock yet. */
+const ifRead = (words) => (state.lock ? words : "not read yet");
+
 /** recordOf returns the record of a held or free key. */
 const recordOf = (lock) => lock?.holder?.record ?? lock?.free;
 
@@ -148,7 +151,7 @@ function holder(lock, row) {
   const x = lock.holder;
   if (!x) {
     parts.card = null;
-    const free = row?.state === "released" && row.kind === "session" ? "This session has ended: every lock under it is free." : row?.state === "released" || !row ? "Nobody." : "";
+    const free = row?.state === "released" && row.kind === "session" ? "This session has ended: every lock under it is free." : row?.state === "released" || !row ? ifRead("Nobody.") : "";
     parts.holder.replaceChildren(...(free ? [h("p", {}, free)] : []));
     parts.signature = "";
     return;
@@ -227,9 +230,9 @@ function tables(lock) {
     cell(time(s.from, at), fullTime(s.from)), s.to ? cell(time(s.to, at), fullTime(s.to)) : s.died ? "dead" : unknownSince() ? notKnown(at) : "now",
     age(heldFor(s, at)), String(s.n), beganOf(s, lock), s.ended ? ended(s.ended) : s.died ? `lease ran out ${time(s.died, at)}` : "",
   ]);
-  replace(parts.grants, table(head, rows, "No grant has been seen since this server started."));
+  replace(parts.grants, table(head, rows, ifRead("No grant has been seen since this server started.")));
   const events = [...lock.events].reverse().map((e) => [cell(time(e.at, at), fullTime(e.at)), e.kind, sentence(e)]);
-  replace(parts.events, table(["Time", "What", "In words"], events, "Nothing has happened since this server started."));
+  replace(parts.events, table(["Time", "What", "In words"], events, ifRead("Nothing has happened since this server started.")));
 }
 
 const ended = (kind) => ({ takeover: "taken over", handover: "handed over", release: "released", gone: "unseen", break: "broken", freed: "freed when dead", deletion: "deleted", damage: "damaged" })[kind] ?? kind;
@@ -270,7 +273,7 @@ function timeline() {
   drawnAt = performance.now();
   const lock = state.lock;
   if (!lock || lock.spans.length === 0) {
-    parts.drawing.replaceChildren(h("p", { class: "quiet" }, "No grant has been seen since this server started."));
+    parts.drawing.replaceChildren(h("p", { class: "quiet" }, ifRead("No grant has been seen since this server started.")));
     parts.hidden.hidden = true;
     return;
   }

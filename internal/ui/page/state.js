@@ -12,7 +12,7 @@ export const state = {
   sessions: new Map(), // rows by session id
   under: new Map(), // locks held under each session
   mixed: false, // true if another library has granted a lock
-  lock: null, // the lock that is shown
+  lock: null, // the shown lock; null until the server has sent it
   heard: 0, // performance.now() of the last message
   offset: 0, // the server's clock minus performance.now()
   refused: "", // why the server refuses access
@@ -197,8 +197,8 @@ export async function post(path, body) {
 
 /** show requests a lock and its history; null requests none. */
 export function show(which) {
+  if (which?.key !== shown?.key || which?.sort !== shown?.sort) state.lock = null;
   shown = which;
-  if (!which) state.lock = null;
   if (state.hello) post("/show", { page: state.hello.page, key: which?.key ?? "", sort: which?.sort ?? "" }).catch(() => {});
 }
 

@@ -175,11 +175,22 @@ func TestPageReconnectsToRestartedServer(t *testing.T) {
 	p := s.ui(flags...)
 	h := s.hold("job")
 	p.Wait(says("job", "held", h.token))
+	p.Run(rowOf("job") + `.querySelector("a").click()`)
+	p.Wait(inLock(h.token))
 	p.server.kill()
 	p.Wait(`/stale since \d\d:\d\d:\d\d/.test(document.getElementById("banner").textContent) && document.getElementById("live").textContent === "stale"`)
-	if !browser.Eval[bool](p.Page, says("job", h.token)) {
+	if !browser.Eval[bool](p.Page, inLock(h.token)) {
 		t.Error("the stale page no longer shows the lock")
 	}
+	view := func(query string) {
+		p.Run(`history.pushState(null, "", "/` + query + `"); dispatchEvent(new Event("popstate"))`)
+	}
+	view("?lock=other")
+	p.Wait(inLock("not read yet"))
+	if browser.Eval[bool](p.Page, inLock(h.token)+" || "+inLock("Nobody")+" || "+inLock("no record")) {
+		t.Error("the stale page shows the state of a lock that it has not received")
+	}
+	view("")
 	again := s.start(append([]string{"ui"}, flags...)...)
 	again.line()
 	p.Wait(`document.getElementById("live").textContent === "live" && document.getElementById("banner").hidden`)

@@ -88,9 +88,7 @@ func (l *Locker) Lock(ctx context.Context, name string) error {
 		// An earlier section lost its lock during the wait, and its caller has not called Unlock
 		// yet. So this call releases the lock that it was just granted. Other processes can then
 		// acquire the lock without waiting for that caller.
-		if err := lock.Release(ctx); err != nil {
-			return err
-		}
+		_ = lock.Release(ctx) // after an error, the lock is lost or the client repeats the release
 	}
 }
 
@@ -109,7 +107,8 @@ func (l *Locker) TryLock(ctx context.Context, name string) (bool, error) {
 		return false, err
 	}
 	if !l.enter(name, lock) {
-		return false, lock.Release(ctx)
+		_ = lock.Release(ctx) // as in Lock
+		return false, nil
 	}
 	return true, nil
 }

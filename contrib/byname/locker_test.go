@@ -120,6 +120,7 @@ func TestLockerBlocksLocalCallersUntilHolderUnlocksLostLock(t *testing.T) {
 		came := locking(t.Context(), a) // this call waits in the queue of its own process until the lock above is unlocked
 		r := lab.Must(c.Get(t.Context(), "certificates/"+issue))(t)
 		lab.OK(t, c.Break(t.Context(), r, leasehold.BreakOptions{}))
+		wire.SetFault(lab.Once(lab.Call.Releases, lab.Refused("AccessDeniedException"))) // came's release of the lock that it cannot use yet
 		lab.Elapse(10 * time.Second)
 		comes := locking(t.Context(), a) // this call begins after the lock was lost
 		lab.Elapse(10 * time.Second)

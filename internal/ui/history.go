@@ -46,11 +46,11 @@ func (h *History) add(now Lock, events []Event) {
 		case EventSeen, EventGrant:
 			h.begin(e, "")
 		case EventTakeover, EventHandOver:
-			if s := h.span(e.From.Grant); s != nil && s.DiedAt.IsZero() {
+			if s := h.span(e.FromGrant); s != nil && s.DiedAt.IsZero() {
 				s.DiedAt = e.Died
 			}
-			h.end(e.From.Grant, e.Kind, e.At)
-			h.begin(e, e.From.Grant)
+			h.end(e.FromGrant, e.Kind, e.At)
+			h.begin(e, e.FromGrant)
 		case EventDeath:
 			if s := h.span(e.Grant); s != nil {
 				s.DiedAt = e.Died

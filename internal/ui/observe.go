@@ -56,7 +56,10 @@ type Event struct {
 	Grant string
 	Owner string
 	Token int64
-	From  *Holder // previous holder, if the event is a takeover or a hand-over
+	// Previous grant, if the event is a takeover or a hand-over. A history keeps many events, so an
+	// event must not refer to records, which may be large.
+	FromGrant, FromOwner string
+	FromToken            int64
 	// Time at which the dead holder's lease expired, if the event is a death or a takeover.
 	Died   time.Time
 	By     string // operator who broke the grant; empty if unknown
@@ -193,7 +196,10 @@ func (c *change) succession(before *Lock, now Lock, first bool) {
 		return
 	}
 	e := c.add(how, *began)
-	if e.From = from; how == EventTakeover {
+	if from != nil {
+		e.FromGrant, e.FromOwner, e.FromToken = from.Grant, from.Record.Owner, from.Record.Token
+	}
+	if how == EventTakeover {
 		e.Died = c.died(*from)
 	}
 	if began.Beat.Dead {

@@ -2,6 +2,7 @@ package ui
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -51,8 +52,8 @@ func kinds(events []Event) string {
 		if e.Grant != "" {
 			s += " " + e.Grant
 		}
-		if e.From != nil {
-			s += " from " + e.From.Grant
+		if e.FromGrant != "" {
+			s += " from " + e.FromGrant
 		}
 		if e.Reason != "" {
 			s += ": " + e.Reason
@@ -214,12 +215,24 @@ func TestUIHistoryShowsHolderDeathAtLeaseEnd(t *testing.T) {
 
 func TestUIHistoryKeepsOnlyNewestSpansAndEvents(t *testing.T) {
 	var w watched
+	before := heap()
 	for i := range 2 * mostEvents {
-		w.look(0, held(grant(string(rune('a'+i%7))+time.Duration(i).String(), "", "v", int64(i))))
+		r := grant(string(rune('a'+i%7))+time.Duration(i).String(), "host/1", "v", int64(i))
+		r.Data = make([]byte, 100_000)
+		w.look(0, held(r))
 	}
+	lab.WantRange(t, "memory of the history in bytes", heap()-before, 0, 20_000_000)
 	h := w.history
 	if len(h.Spans) != mostSpans || len(h.Events) != mostEvents {
 		t.Errorf("%d spans, %d events", len(h.Spans), len(h.Events))
 	}
 	lab.Want(t, "newest token", h.Spans[mostSpans-1].Token, 2*mostEvents-1)
+}
+
+// heap returns the size of the reachable memory in bytes.
+func heap() int {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
 }

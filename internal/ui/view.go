@@ -240,11 +240,10 @@ func (b *board) lock(key protocol.Key, c clock) lockView {
 		v.Spans = append(v.Spans, span)
 	}
 	for _, ev := range e.history.Events {
-		view := eventView{At: c.ms(ev.At), Kind: ev.Kind, Owner: ev.Owner, Token: ev.Token, By: ev.By, Reason: ev.Reason}
-		if ev.From != nil {
-			view.FromOwner, view.FromToken = ev.From.Record.Owner, ev.From.Record.Token
-		}
-		v.Events = append(v.Events, view)
+		v.Events = append(v.Events, eventView{
+			At: c.ms(ev.At), Kind: ev.Kind, Owner: ev.Owner, Token: ev.Token,
+			FromOwner: ev.FromOwner, FromToken: ev.FromToken, By: ev.By, Reason: ev.Reason,
+		})
 	}
 	return v
 }

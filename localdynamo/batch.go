@@ -140,15 +140,32 @@ func (b *batchRead) reply(req *request) []byte {
 	for i, part := range req.tables {
 		responses.items(part.table, b.found[i])
 		if len(b.left[i]) > 0 {
-			keys := newReply()
-			keys.items("Keys", b.left[i])
-			unprocessed.body = append(unprocessed.member(part.table).body, keys.end()...)
+			unprocessed.body = append(unprocessed.member(part.table).body, part.request.remaining(b.left[i])...)
 		}
 	}
 	r := newReply()
 	r.body = append(r.member("Responses").body, responses.end()...)
 	r.body = append(r.member("UnprocessedKeys").body, unprocessed.end()...)
 	r.consumedList(req.capacity, b.used, false)
+	return r.end()
+}
+
+// remaining returns the part of a BatchGetItem for one table, with the given keys instead of all keys.
+// The client can send it as the next request.
+func (req *request) remaining(keys []item) []byte {
+	r := newReply()
+	r.items("Keys", keys)
+	r.body = strconv.AppendBool(r.member("ConsistentRead").body, req.consistent)
+	if req.projection.given {
+		r.text("ProjectionExpression", req.projection.value)
+	}
+	if req.names.given {
+		names := newReply()
+		for _, n := range req.names.value {
+			names.text(n.placeholder, n.name)
+		}
+		r.body = append(r.member("ExpressionAttributeNames").body, names.end()...)
+	}
 	return r.end()
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
@@ -205,6 +206,27 @@ func TestItemsExcludedByFilterConsumeReadCapacity(t *testing.T) {
 	if units := *out.ConsumedCapacity.CapacityUnits; units != 25 { // 200 items of 1,016 bytes are 50 blocks of 4 KB, and each block costs half a unit
 		t.Errorf("the scan consumed %v units", units)
 	}
+}
+
+func TestUnprocessedKeysCanBeSentAsNextBatchGetItem(t *testing.T) {
+	client := newTable(t, localdynamo.New())
+	all := types.KeysAndAttributes{ConsistentRead: aws.Bool(true), ProjectionExpression: aws.String("#n"), ExpressionAttributeNames: map[string]string{"#n": "n"}}
+	for i := range 45 { // 42 of these items fit on a page of 16 MB
+		put(t, client, fmt.Sprint(i), map[string]types.AttributeValue{"n": number(i), "rest": text(strings.Repeat("x", 390<<10))})
+		all.Keys = append(all.Keys, key(fmt.Sprint(i)))
+	}
+	var left []int
+	for ask := map[string]types.KeysAndAttributes{"locks": all}; len(ask) > 0; {
+		out := lab.Must(client.BatchGetItem(t.Context(), &dynamodb.BatchGetItemInput{RequestItems: ask}))(t)
+		for _, item := range out.Responses["locks"] {
+			if len(item) != 1 || item["n"] == nil {
+				t.Fatalf("an item has %d attributes", len(item))
+			}
+		}
+		ask = out.UnprocessedKeys
+		left = append(left, len(ask["locks"].Keys))
+	}
+	lab.Want(t, "keys that each reply left", fmt.Sprint(left), "[3 0]")
 }
 
 func TestQueryMatchesPrefixOfStringSortKey(t *testing.T) {

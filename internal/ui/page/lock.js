@@ -156,7 +156,7 @@ function holder(lock, row) {
     parts.signature = "";
     return;
   }
-  const signature = `${x.grant} ${x.dead ?? false}${state.hello.layout}${location.search}`;
+  const signature = [x.grant, x.dead, x.record.data, state.sessions.has(x.session), state.hello.layout, location.search].join();
   if (signature !== parts.signature) {
     parts.signature = signature;
     const fill = h("i");

@@ -35,6 +35,12 @@ func TestPageShowsTermsAndLeadersOfElection(t *testing.T) {
 	first.kill()
 	next := second.line()
 	p.Wait(inLock("node-a:8080", "node-b:8080", term, next, "took over from "+term))
+
+	leader := lab.Must(s.client(lib.Config{}).Acquire(t.Context(), "mover", lib.WithData([]byte("old:80"))))(t)
+	p.to("?lock=mover&as=election")
+	p.Wait(`document.querySelector(".card")?.innerText.includes("old:80")`)
+	lab.OK(t, leader.Renew(t.Context(), lib.WithData([]byte("new:80"))))
+	p.Wait(`document.querySelector(".card").innerText.includes("new:80")`)
 }
 
 func TestPageShowsWhichLocksShareOneLease(t *testing.T) {

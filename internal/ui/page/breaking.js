@@ -36,8 +36,9 @@ export async function breakDialog(which) {
       e.preventDefault();
       submit.disabled = true;
       text(result, "Breaking…");
+      const unknown = state.connected && { outcome: "unknown", message: "It is not known whether the grant is broken: leasehold ui has not answered." };
       const sent = { key: g.key, sort: g.sort, grant: g.grant, version: g.version, dead: g.dead, typed: key(), reason: reason.value };
-      const { body: out } = await post("/break", sent).catch((err) => ({ body: { outcome: "failed", message: String(err) } }));
+      const { body: out } = await post("/break", sent).catch((err) => ({ body: unknown || { outcome: "failed", message: String(err) } }));
       result.className = `result ${out.outcome}`;
       text(result, out.message);
       body.replaceChildren(...(out.now ? now(out.now) : []));

@@ -158,6 +158,21 @@ func TestBreakButtonOfStalePageDoesNotBreakLockOfNewHolder(t *testing.T) {
 	}
 }
 
+func TestPageShowsBreakWithoutReplyAsUnknown(t *testing.T) {
+	s := newScene(t)
+	p := s.ui("--allow-break")
+	s.hold("job")
+	p.to("?lock=job")
+	p.Wait(`!document.querySelector("#lock button.danger").hidden`)
+	p.Run(`document.querySelector("#lock button.danger").click()`)
+	p.Wait(`document.getElementById("typed")`)
+	lab.OK(t, p.server.process.Stop())
+	p.Type("job\r")
+	p.Wait(`document.querySelector(".result").textContent === "Breaking…"`)
+	p.server.kill()
+	p.Wait(`document.querySelector(".result.unknown")?.textContent.includes("not known")`)
+}
+
 func TestPageHasBreakButtonOnlyIfAllowBreakIsSet(t *testing.T) {
 	s := newScene(t)
 	p := s.ui()

@@ -201,7 +201,7 @@ func doneByAnother(x *trial, r *lab.Request) {
 	})
 }
 
-// renewed returns a function that gives the record of the key a new version, as a renewal by its
+// renewed returns a function that gives the record of the key a new version, as a renewal by the
 // holder x.other does. If x.other does not hold the key, the function does the same as stolen.
 func renewed(key string) func(*trial, *lab.Request) {
 	return func(x *trial, r *lab.Request) {
@@ -274,8 +274,8 @@ func askForAll(ctx context.Context, x *trial) (*leasehold.Lock, func() error, er
 	if err != nil {
 		return nil, nil, err
 	}
-	// longest is the lock that took longest to acquire. This is a lock that was taken over or, if
-	// there is none, the first lock.
+	// longest is the lock that took longest to acquire. This is a lock that was taken over, or the
+	// first lock if none was taken over.
 	longest := g.Locks()[0]
 	for _, lock := range g.Locks() {
 		if _, over := lock.TookOver(); over {

@@ -40,9 +40,9 @@ var operations = []*operation{
 			x.Acquire(x.other, "job", leasehold.WithoutRenewal())
 			_, _ = x.c.TryAcquire(x.T.Context(), "job")
 			lab.Elapse(lease + time.Millisecond)
-			// Of the requests below, only the takeover contains the version of the holder's
-			// record. So only the takeover receives fates. The attempt before it, which
-			// assumes that the key is free, receives none.
+			// Of the requests below, only the takeover contains the version of the holder's record.
+			// So only the takeover receives fates. The earlier attempt, which assumes that the key
+			// is free, receives none.
 			x.only = []byte(lab.Text(x.Item("job"), "recordVersionNumber"))
 			return x.acquire
 		},
@@ -423,8 +423,8 @@ func (x *trial) granted(call func(ctx context.Context) (*leasehold.Lock, error))
 	})
 }
 
-// holding returns a value for the field operation.prepare. The value acquires a lock, and then
-// returns a function that runs the operation "call" with this lock.
+// holding returns a value for the field operation.prepare. This value is a function. It acquires a
+// lock, and then returns a function that runs the operation "call" with this lock.
 func holding(call func(ctx context.Context, lock *leasehold.Lock) error) func(*trial) func() error {
 	return func(x *trial) func() error {
 		lock := x.believes(x.Acquire(x.c, "job"))

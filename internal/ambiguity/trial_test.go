@@ -128,8 +128,8 @@ func (x *trial) client(cfg leasehold.Config) *leasehold.Client {
 	return c
 }
 
-// play runs a trial of the operation in which the first requests have the given fates. If an
-// invariant did not hold, broken describes the violation; otherwise broken is empty.
+// play runs a trial of the operation. The first requests have the given fates. If an invariant did
+// not hold, broken describes the violation; otherwise broken is empty.
 func play(t *testing.T, op *operation, fates ...fate) (o outcome, broken string) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		x := &trial{World: w.Work(), op: op, fates: fates}

@@ -121,8 +121,8 @@ func uneven(chance *rand.Rand) time.Duration {
 	return roundTrip*9/10 + time.Duration(chance.Int64N(int64(roundTrip/5)))
 }
 
-// longTailed returns round trips whose mean is roundTrip. One in a hundred takes, on average,
-// five times as long as the others.
+// longTailed returns round trips whose mean is roundTrip. One round trip in a hundred is longer: on
+// average, five times as long as the others.
 func longTailed(chance *rand.Rand) time.Duration {
 	rare := time.Duration(0)
 	if chance.IntN(100) == 0 {
@@ -235,8 +235,8 @@ func TestKeyIsHeldMostOfTheTimeWhileQueuedWaitersDie(t *testing.T) {
 		mu.Lock()
 		share := worked.Seconds() / lasts.Seconds()
 		mu.Unlock()
-		// A client that takes the key over from a dead head of the queue suspends the queue. If it
-		// did not, the key would next be handed to other dead waiters, and share would be only a
+		// A client that takes the key over from a dead head of the queue suspends the queue.
+		// Otherwise the key would next be handed to other dead waiters, and share would be only a
 		// quarter.
 		if share < 0.7 {
 			t.Errorf("clients worked under the lock for %.2f of the time", share)

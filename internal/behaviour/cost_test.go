@@ -179,8 +179,8 @@ var sharedOperations = []priced{
 }
 
 // measure returns the number of requests of an operation, and the capacity units that they consume.
-// The reply to a rejected write states no units. For it lab.Meter counts one unit, which is right
-// for records of at most 1 KB.
+// The reply to a rejected write states no units. For such a write, lab.Meter counts one unit, which
+// is right for records of at most 1 KB.
 func measure(t *testing.T, cfg leasehold.Config, op priced) costs {
 	var c costs
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {

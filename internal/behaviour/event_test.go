@@ -20,8 +20,8 @@ func heldForSecond(w *lab.World, c *leasehold.Client) *leasehold.Lock {
 }
 
 // sums returns two sums over the collected events: the number of requests, and the time for which
-// locks were held. The number of requests does not include those of EventThrottled events, because
-// the last event of the call includes them, too.
+// locks were held. The number of requests leaves out EventThrottled events, because the last event
+// of the same call includes their requests, too.
 func (l *eventLog) sums() (requests int, held time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -102,8 +102,8 @@ func TestQueueHeadCountsHandOverLeaseFromLastReadBeforeHandOver(t *testing.T) {
 
 func TestQueueHeadReplacesHandOverThatItCanTrustOnlyBriefly(t *testing.T) {
 	// The head replaces a hand-over with its own grant if less than half of the hand-over's trusted
-	// time is left, or less than one second of it. For a head with a short lease, the second limit
-	// is lower: half of the time for which the head trusts its own grant.
+	// time is left, or less than one second. For a head with a short lease, the second limit is
+	// lower: half of the time for which the head trusts its own grant.
 	skewed := lab.Config()
 	skewed.MaxSkew = 8200 * time.Millisecond // even a new hand-over is then trusted for only 800 ms
 	short := leased(time.Second)             // a grant is trusted for 900 ms, so the limit is 450 ms
@@ -304,9 +304,9 @@ func TestTakeoverOfKeyHandedToDeadWaiterSuspendsQueue(t *testing.T) {
 	})
 }
 
-// Before the holder dies, it writes its own grant or, if the key was handed to it, a renewal. So
-// the record shows that the holder was live. The clients in the queue may be live too, so the
-// takeover must not suspend the queue.
+// Before the holder dies, it writes its own grant, or a renewal if the key was handed to it. So the
+// record shows that the holder was live. The clients in the queue may be live too, so the takeover
+// must not suspend the queue.
 func TestTakeoverFromDeadHolderKeepsQueue(t *testing.T) {
 	lab.Each(t, map[string]time.Duration{"after a hand-over": 2 * time.Second, "after its own grant": 0}, func(t *testing.T, w *lab.World, before time.Duration) {
 		l := inOrder(t, w, 3, lab.Config())

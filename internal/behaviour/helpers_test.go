@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// oneClient runs the given test in a bubble, with one new client and the simulated network of that
-// client.
+// oneClient runs the given test in a synctest bubble, with one new client and the simulated network
+// of that client.
 func oneClient(t *testing.T, test func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire)) {
 	t.Helper()
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -24,7 +24,7 @@ func oneClient(t *testing.T, test func(t *testing.T, w *lab.World, c *leasehold.
 	})
 }
 
-// oneLock runs the given test in a bubble, with one client that holds the key "job".
+// oneLock runs the given test in a synctest bubble, with one client that holds the key "job".
 func oneLock(t *testing.T, test func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock)) {
 	t.Helper()
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {

@@ -99,9 +99,9 @@ func TestReleaseOutcomeIsUnknownIfDoneMarkIsReplacedOrDeleted(t *testing.T) {
 	})
 }
 
-// All writes of the first client were answered before the break, so it knows that it has stored no
-// mark. Its release must return ErrLost and not ErrUnknownOutcome, even if a second client has
-// stored a mark or deleted the record since.
+// All writes of the first client were answered before the break, so this client knows that it has
+// stored no mark. Its release must return ErrLost and not ErrUnknownOutcome, even if a second
+// client has stored a mark or deleted the record since.
 func TestReleaseWithOptionMarkDoneReturnsErrLostAfterBreak(t *testing.T) {
 	for name, since := range map[string][]leasehold.AcquireOption{
 		"no later grant": nil, "a later mark": {leasehold.Once("mon")}, "a later deletion": {leasehold.DeleteOnRelease(true)},

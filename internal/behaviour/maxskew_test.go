@@ -215,9 +215,9 @@ func TestLockContextEndsBeforeTakeoverDespiteClockSkew(t *testing.T) {
 	})
 }
 
-// The head of a queue counts the lease of a hand-over from one of its own reads. The former holder
-// does not know the time of this read, so its hand-over must store no lease end. Otherwise another
-// client could take the key over while the head trusts its lock.
+// For the head of a queue, the lease of a hand-over begins at one of the head's own reads. The
+// former holder does not know the time of this read, so its hand-over must store no lease end.
+// Otherwise another client could take the key over while the head trusts its lock.
 func TestKeyIsNotTakenOverFromNewHolderIfHandOverWasDelayed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := withMaxSkew(100 * time.Millisecond)
@@ -305,15 +305,15 @@ func TestNewRejectsInvalidOrUnsupportedMaxSkew(t *testing.T) {
 	})
 }
 
-// Without MaxSkew, clients do not use the wall-clock times in records. Neither the time when a
-// holder stops trusting its lock nor the time of a takeover depends on them. Only people and TTL
-// use these times.
+// Without MaxSkew, clients do not use the wall-clock times in records: only people and TTL do. So
+// these times change neither when a holder stops trusting its lock, nor when a waiter takes it
+// over.
 func TestWallClockJumpsDoNotChangeTimesOfLossAndTakeover(t *testing.T) {
 	const day = 24 * time.Hour
 	for name, cfg := range lab.Leases() {
 		// The function "course" returns when the trust of a holder ended and when a waiter took the
 		// key over. After a minute, it cuts the holder off from the network. Every 700 ms it moves
-		// the wall clocks of both by the results of "step".
+		// the wall clocks of holder and waiter by the results of "step".
 		course := func(t *testing.T, step func(i int) (holder, waiter time.Duration)) (ended, taken time.Duration) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				atHolder, atWaiter := &lab.Jumps{}, &lab.Jumps{}

@@ -241,8 +241,8 @@ func TestWorkCanBeRepeatedAfterForgetDoneDeletesDoneMark(t *testing.T) {
 	})
 }
 
-// A client that has just handed the key over knows the record from the reply. The done mark in that
-// record may have been forgotten since.
+// A client that has just handed the key over knows the record from the reply to the hand-over. The
+// done mark in that record may have been forgotten since.
 func TestForgottenWorkIsRepeatedByClientThatHandedKeyOver(t *testing.T) {
 	lab.Each(t, map[string]func(*lined) *leasehold.Client{
 		"forgotten by the same client": func(l *lined) *leasehold.Client { return l.holder },

@@ -28,7 +28,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// beside has two methods whose costs differ only by the cost of leasehold: lock and twoWrites. Both
+// beside has the methods lock and twoWrites. Their costs differ only by the cost of leasehold: both
 // send the same two writes over loopback to a server that repeats recorded replies. The method
 // twoWrites uses the SDK alone.
 type beside struct {

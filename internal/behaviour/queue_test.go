@@ -226,14 +226,14 @@ func TestCancelledWaiterLeavesQueue(t *testing.T) {
 		}
 		l.wantWaiting(1)
 		// The first client has left the queue, but the record that the holder read last still shows
-		// it at the head.
+		// that client at the head.
 		w.Release(l.lock)
 		w.Release(<-l.got[2])
 	})
 }
 
-// A client removes its entry from the queue by the entry's position. If clients in front of it
-// leave at the same time, this position changes, and the client must find its entry again.
+// A client removes its entry from the queue by the entry's position. If clients in front leave at
+// the same time, this position changes, and the client must find its entry again.
 func TestSimultaneouslyCancelledWaitersAllLeaveQueue(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 13, lab.Config())
@@ -267,7 +267,7 @@ func TestCancelledWaiterLeavesQueueDespiteFaults(t *testing.T) {
 }
 
 // A client that is throttled repeats the write by which it leaves the queue. The pauses between the
-// attempts are random. Even if they are short, the attempts must not stop too early.
+// attempts are random. Even if the pauses are short, the attempts must not stop too early.
 func TestCancelledWaiterLeavesQueueAfterLongThrottling(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
@@ -477,7 +477,8 @@ func TestNewWaitersDoNotTakeLastThreePositionsInQueue(t *testing.T) {
 }
 
 // The head of the queue may begin its work as soon as it reads the hand-over. A former holder that
-// gets no reply does not know whether the head has begun, so it must not undo the hand-over.
+// gets no reply to the hand-over does not know whether the head has begun, so it must not undo the
+// hand-over.
 func TestHandOverWithLostReplyIsNeverUndone(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())

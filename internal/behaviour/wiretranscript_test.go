@@ -96,8 +96,8 @@ func transcribe(t *testing.T, cfg leasehold.Config, op priced, m mishap) string 
 		before := p.before
 		p.before = func() {
 			before()
-			// Some operations send the requests for keys x and y in either order. So that the fault
-			// affects the same request in every run, it always skips the requests for y.
+			// Some operations send the requests for keys x and y in either order. The fault always
+			// skips the requests for y, so that it affects the same request in every run.
 			p.wire.SetFault(lab.Once(func(c lab.Call) bool { return keyOf(c) != "y" }, m.fault))
 		}
 		op.what(w, p)
@@ -111,7 +111,7 @@ func transcribe(t *testing.T, cfg leasehold.Config, op priced, m mishap) string 
 	return b.String()
 }
 
-// byKey sorts consecutive requests with the same operation by their keys. Parallel requests
+// byKey sorts consecutive requests with the same operation by their keys, because parallel requests
 // are sent in random order.
 func byKey(calls []lab.Call) []lab.Call {
 	for from := 0; from < len(calls); {

@@ -236,8 +236,8 @@ func textMatches(want, got, table string) bool {
 }
 
 // These expressions match parts of error texts that differ between AWS Regions or have changed over
-// the years. They are the number of errors, as in "1 validation error detected: ", the offending
-// value, and the spelling of field names.
+// the years. The parts are the number of errors, as in "1 validation error detected: ", the
+// offending value, and the spelling of field names.
 var (
 	counted = regexp.MustCompile(`^\d+ validation errors? detected: `)
 	echoed  = regexp.MustCompile(`^Value (?s:.* )?at '([^']*)' failed to satisfy constraint`)

@@ -97,8 +97,8 @@ func (r Scan) send(ctx context.Context, to target) (Reply, error) {
 }
 
 // page converts one page of a Query or Scan into a Reply. It sets Scanned only if a filter has
-// dropped items. It sets Count only if items is nil. Otherwise it returns an error unless count is
-// the number of items.
+// dropped items. If items is nil, it sets Count. Otherwise, it returns an error if count differs
+// from the number of items.
 func page(items []Item, count, scanned int32, last Item, capacity *types.ConsumedCapacity) (Reply, error) {
 	r := Reply{Items: items, Last: last, Capacity: units(capacity)}
 	if scanned != count {

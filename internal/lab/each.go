@@ -127,8 +127,9 @@ func (w *World) WantSilence(wire *Wire, during time.Duration) {
 	}
 }
 
-// Events changes cfg so that every client with this Config records its events of the given kinds,
-// or all if no kinds are given. It returns a function that returns the events recorded so far.
+// Events changes cfg so that every client with this Config records its events: those of the given
+// kinds, or all if no kinds are given. Events returns a function that returns the events recorded
+// so far.
 func Events(cfg *leasehold.Config, kinds ...leasehold.EventKind) func() []leasehold.Event {
 	var mu sync.Mutex
 	var events []leasehold.Event

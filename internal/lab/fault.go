@@ -155,8 +155,8 @@ func Delayed(d time.Duration) Fault {
 	}
 }
 
-// Respond returns a fault that answers each request for which the function "fits" returns true with
-// the result of res, and does not deliver it. The fault delivers all other requests.
+// Respond returns a fault that does not deliver a request for which the function "fits" returns
+// true, but answers it with the result of res. The fault delivers all other requests.
 func Respond(fits func(Call) bool, res func() *http.Response) Fault {
 	return On(fits, Answer(res))
 }

@@ -9,8 +9,8 @@ import (
 )
 
 // Jumps changes the readings of a machine's three clocks. Each field is the number of nanoseconds
-// that is added to one clock. To simulate a suspension, add its length to Boot: the monotonic clock
-// and the timers do not run then.
+// that is added to one clock. To simulate a suspension, add its length only to Boot: a suspension
+// stops the monotonic clock and the timers.
 type Jumps struct{ Mono, Boot, Wall atomic.Int64 }
 
 // Edit adds the jumps to the clocks of a client's machine. Pass this method to World.Client.

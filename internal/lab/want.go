@@ -52,7 +52,8 @@ func WantFailed(t testing.TB, what string, err error) {
 	}
 }
 
-// WantNoFile fails the test if there is a file or a directory at path. The parameter "what" names it.
+// WantNoFile fails the test if there is a file or a directory at path. The parameter "what" names
+// this file or directory.
 func WantNoFile(t testing.TB, what, path string) {
 	t.Helper()
 	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {

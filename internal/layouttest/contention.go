@@ -34,9 +34,9 @@ func hundredGoroutines(e *env) {
 				if inside.Add(1) != 1 {
 					e.Error("two goroutines hold the key")
 				}
-				// In layouts that delete records on release, a client takes the token of a grant
-				// from its clock when it builds the request. So a request that is delayed afterwards
-				// may have a lower token than the previous grant.
+				// In layouts that delete records on release, a client computes the token of a grant
+				// when it builds the request, from its clock. So a request that is delayed
+				// afterwards may have a lower token than the previous grant.
 				if lock.Token() <= last && e.caps().KeepOnRelease {
 					e.Errorf("token %d after %d", lock.Token(), last)
 				}

@@ -90,7 +90,8 @@ func formerHolder(e *env) {
 }
 
 // The method "succeeds" waits until c has taken over the key from a dead holder, and returns the
-// new grant. It checks that c does not take over too early and, if time is virtual, not too late.
+// new grant. It checks that c does not take over too early, and also not too late if time is
+// virtual.
 func (e *env) succeeds(c *leasehold.Client) granted {
 	e.Helper()
 	// Client c has not read the record before. So in a layout without expiry times, c must

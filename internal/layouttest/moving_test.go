@@ -61,8 +61,8 @@ type grantIn struct {
 	token int64
 }
 
-// nested acquires the locks in order, calls work while all of them are held, and releases
-// them in reverse order.
+// nested acquires the locks in order, calls the function "work" while all of them are held, and
+// releases them in reverse order.
 func nested(ctx context.Context, st stage, locks []*leasehold.Client, held []grantIn, work func(context.Context, []grantIn) error) error {
 	if len(locks) == 0 {
 		return work(ctx, held)
@@ -134,8 +134,8 @@ func sideBySide(t *testing.T, w *lab.World, stages ...stage) *section {
 	return &s
 }
 
-// mustExclude fails the test if two processes were in the section at once. It also does so if the
-// tokens of a table do not increase.
+// mustExclude fails the test if two processes were in the section at once, or if the tokens of a
+// table do not increase.
 func (s *section) mustExclude(t *testing.T) {
 	t.Helper()
 	lab.Want(t, "entries while another process was inside", s.overlaps.Load(), 0)

@@ -100,9 +100,9 @@ func TestDynamolockReadsRecordRewrittenInItsLayout(t *testing.T) {
 	})
 }
 
-// TTL must be off while clients of dynamolock use the table. A break by a native client adds an
-// expiry time to the record. The next grant of a dynamolock client does not remove this time, and
-// neither does an update in place by the Java client.
+// TTL must be off while clients of dynamolock use the table, because a break by a native client
+// adds an expiry time to the record. The next grant of a dynamolock client does not remove this
+// time, and neither does an update in place by the Java client.
 func TestTTLWronglyDeletesRecordOfDynamolockClientAfterBreak(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ttlOn(t, w)

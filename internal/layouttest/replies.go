@@ -196,7 +196,7 @@ func resumeInDoubt(e *env) {
 }
 
 // takesAtOnce checks that c acquires the key within a second, although the record shows c as the
-// holder. Either c got no reply to a grant, or a release by c did not arrive. TookOver must not
+// holder: either c got no reply to a grant, or a release by c did not arrive. TookOver must not
 // report a takeover from a dead holder.
 func (e *env) takesAtOnce(c *leasehold.Client) {
 	e.Helper()

@@ -136,9 +136,9 @@ func (c *checker) notesEnds(r *request, item attributeMap) {
 	}
 }
 
-// isOver reports whether r may take over a record of this version before its sender has observed
-// the version for a whole lease. Both clients must have bounded clocks, and the holder's trust must
-// have ended when r was sent. The caller must hold c.mu.
+// isOver reports whether r may take over a record of this version before the sender of r has
+// observed the version for a whole lease. Both clients must have bounded clocks, and the holder's
+// trust must have ended when r was sent. The caller must hold c.mu.
 func (c *checker) isOver(r *request, version string) bool {
 	until, ok := c.ends[version]
 	return ok && r.by.wallBound > 0 && !r.at.Before(until)

@@ -151,7 +151,8 @@ func TestSimulationCatchesExcessiveClockSkewAndClockJumps(t *testing.T) {
 	)
 }
 
-// leaping runs section or, in a third of the calls, moves the clocks of the process ahead.
+// leaping moves the clocks of the process ahead in a third of the calls, and calls the method
+// section in the others.
 func leaping(c *process, r *worker) {
 	if r.IntN(3) == 0 {
 		c.clocks.leap(upTo(r, 10*time.Second))
@@ -252,8 +253,8 @@ func TestSimulationCatchesBrokenDiningPhilosophers(t *testing.T) {
 }
 
 // oneByOne returns a function that acquires keys in the given order. While it waits for a key, it
-// holds the earlier keys. If it cannot acquire a key, it releases the earlier keys if releases is
-// true, and otherwise keeps them.
+// holds the earlier keys. If it cannot acquire a key, it releases the earlier keys, or keeps them
+// if "releases" is false.
 func oneByOne(releases bool) manners {
 	return func(ctx context.Context, c *leasehold.Client, keys []leasehold.Key, opts ...leasehold.AcquireOption) ([]*leasehold.Lock, func(context.Context) error, error) {
 		var locks []*leasehold.Lock

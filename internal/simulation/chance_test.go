@@ -82,8 +82,7 @@ func (c *process) chance() float64 {
 }
 
 // staggerWakeups sleeps for a random time, so that goroutines woken by one event continue at
-// different instants. For an example, see doc.go. It returns the worker for which this goroutine
-// works.
+// different instants (doc.go has an example). It returns the worker for which this goroutine works.
 func (c *process) staggerWakeups(why string) (who string) {
 	self, parent := goroutine()
 	c.mu.Lock()
@@ -117,8 +116,8 @@ func (c *process) asksFor(ctx context.Context, asks string) {
 type goroutinesKey struct{}
 
 // namesGoroutine adds the ids of the sending goroutine and of its parent to each request's context.
-// It does so before the SDK's work, where the stack is still short. Printing the deep stack inside
-// the SDK would take a third of the simulation's time.
+// It does so before the SDK's work, because the stack is still short there. Printing the deep stack
+// inside the SDK would take a third of the simulation's time.
 func namesGoroutine(stack *middleware.Stack) error {
 	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("names the goroutine", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
 		self, parent := goroutine()
@@ -127,8 +126,8 @@ func namesGoroutine(stack *middleware.Stack) error {
 }
 
 // asking contains the last requests of a goroutine and of the goroutines that it started. A random
-// number depends only on requests at earlier instants (see asking.before). If a request is sent at
-// the same instant, the scheduler decides whether it comes before the random number.
+// number depends only on requests at earlier instants (see asking.before), because the scheduler
+// decides whether a request at the same instant comes before the random number.
 type asking struct {
 	// latest is the newest request. Among requests sent at the same instant, the alphabetically
 	// greatest counts as the newest.

@@ -66,8 +66,9 @@ type checker struct {
 	writes      *writes                // writes that are checked against the models of proof/spec; nil if they are not checked
 }
 
-// handed is a grant that the previous holder has handed to the head of the record's queue. The head
-// counts its lease from one of its reads, which it sent before the table applied the hand-over.
+// handed is a grant that the previous holder has handed to the head of the record's queue. For the
+// head, the lease begins at one of the head's own reads, sent before the table applied the
+// hand-over.
 type handed struct {
 	applied time.Time     // time when the table applied the hand-over
 	trust   time.Duration // longest time for which the head may trust the grant, by its own clock
@@ -143,7 +144,7 @@ func (c *checker) sent(r *request) {
 	c.wrote(r)
 	about := c.believed(r)
 	// over is true for beliefs that ended before the request was sent. It is false for a belief
-	// that ended at the same instant: the process may have sent the request just before.
+	// that ended at the same instant: the process may have sent the request just before the end.
 	over := map[*belief]bool{}
 	for _, b := range about {
 		over[b] = !b.end.IsZero() && b.end.Before(r.at)

@@ -203,9 +203,9 @@ func (c *checker) sees(by *process, version string) {
 	}
 }
 
-// watched returns the time from the first reply that showed the version to the sender of r until
-// the sender sent r. It measures this time by the sender's clock. It returns false if no reply has
-// shown the version to the sender. The caller must hold c.mu.
+// watched returns how long the sender of r had known the version when it sent r, by the sender's
+// clock. This time begins at the first reply that showed the version. If there is no such reply,
+// watched returns false. The caller must hold c.mu.
 func (c *checker) watched(r *request, version string) (time.Duration, bool) {
 	first, ok := c.seen[seenBy{r.by.id, version}]
 	return time.Duration(float64(r.at.Sub(first)) * r.by.rate), ok

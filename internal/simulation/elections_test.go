@@ -322,7 +322,7 @@ func (v *voter) leadsNow() *leasehold.Lock {
 	return v.term
 }
 
-// awaitLeader waits until a process leads in another term than last, and returns that process.
+// awaitLeader waits until a process leads in a term other than "last", and returns that process.
 // After a lease by the slowest clock, plus the longest pause between polls, plus 100 ms, it reports
 // a violation and returns nil.
 func awaitLeader(s *run, voters []*voter, last *leasehold.Lock) *voter {

@@ -15,8 +15,8 @@ import (
 )
 
 // This world has locks, groups, a semaphore and an election on one table. In every third seed,
-// about half of the clients use the Java client's layout, as during a move. The test checks all
-// promises of docs/guarantees.md except those about broken and deleted locks.
+// about half of the clients use the Java client's layout, as during a move between layouts. The
+// test checks all promises of docs/guarantees.md except those about broken and deleted locks.
 func TestSimulationOfAllFeaturesTogetherFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, simulateEverything)
 }

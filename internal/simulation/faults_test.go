@@ -194,8 +194,8 @@ func bodyOf(res *http.Response) []byte {
 	return body
 }
 
-// edited decodes the JSON body of a request or a reply, passes the result to the function
-// change, and encodes the result again. A body that it cannot decode is returned unchanged.
+// edited decodes the JSON body of a request or a reply, lets the function change edit it, and
+// encodes it again. A body that it cannot decode is returned unchanged.
 func edited[T any](body []byte, change func(T)) []byte {
 	var in T
 	if json.Unmarshal(body, &in) != nil {

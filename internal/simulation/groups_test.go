@@ -204,8 +204,8 @@ func detaching(_ uint64) world {
 	return world{work: (*process).sectionDetached}
 }
 
-// sectionDetached runs section or, in a third of the calls, detaches a grant so
-// that other processes resume it.
+// sectionDetached detaches a grant in a third of the calls, so that other processes resume it. In
+// the others it calls the method section.
 func (c *process) sectionDetached(r *worker) {
 	if r.IntN(3) == 0 {
 		c.passOn(r)

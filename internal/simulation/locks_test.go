@@ -153,7 +153,7 @@ func (s *run) stale() time.Duration {
 }
 
 // lastArrival returns the time of the last write to the key's record or to the row of a session.
-// Late copies of requests count, too. If there was no such write after from, it returns from.
+// Late copies of requests count, too. If there was no such write after "from", it returns "from".
 func (s *run) lastArrival(key string, from time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()

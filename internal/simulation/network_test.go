@@ -336,8 +336,8 @@ func (c *process) pass(ctx context.Context, f fate, there, back time.Duration, d
 	return r.res, r.err
 }
 
-// refuse answers a request without delivering it to the table. The answer is the reply res or, if
-// res is nil, a reset of the connection.
+// refuse answers a request without delivering it to the table. The answer is the reply res, or a
+// reset of the connection if res is nil.
 func (c *process) refuse(ctx context.Context, f fate, res *http.Response) (*http.Response, error) {
 	return c.pass(ctx, f, f.there, f.back, func() (*http.Response, error) {
 		if res == nil {

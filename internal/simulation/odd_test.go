@@ -25,8 +25,8 @@ func likewise(of func(seed uint64) world) simulation {
 	}
 }
 
-// watchedAs returns w with some fields replaced by those of the parameter "by". The replaced fields
-// limit the faults, change requests or replies, or observe the run.
+// watchedAs returns w with some fields of "by" in place of its own. These fields limit the faults,
+// change requests or replies, or observe the run.
 func (w world) watchedAs(by world) world {
 	w.tamper, w.misread, w.report, w.told, w.injected = by.tamper, by.misread, by.report, by.told, by.injected
 	w.only, w.kinds, w.wrote = by.only, by.kinds, by.wrote
@@ -67,8 +67,8 @@ func suspends(_ uint64) world {
 	return world{work: (*process).sectionWithSuspends}
 }
 
-// sectionWithSuspends runs section. In a third of the calls it instead makes commits whose
-// deadlines are up to an hour away. The machine may be suspended during these commits.
+// sectionWithSuspends calls the method section. In a third of the calls it instead makes commits
+// whose deadlines are up to an hour away. The machine may be suspended during these commits.
 func (c *process) sectionWithSuspends(r *worker) {
 	if r.IntN(3) > 0 {
 		c.section(r)
@@ -117,8 +117,8 @@ func closing(seed uint64) world {
 	}
 }
 
-// sectionBeforeClose runs section or, in a quarter of the calls, closes the client. Other
-// goroutines of the client may still be running section.
+// sectionBeforeClose closes the client in a quarter of the calls, and calls the method section in
+// the others. Other goroutines of the client may still be running that method.
 func (c *process) sectionBeforeClose(r *worker) {
 	if r.IntN(4) > 0 {
 		c.section(r)

@@ -19,7 +19,7 @@ import (
 
 // In all worlds, AWS sometimes refuses the requests of one process or of all: credentials have
 // expired or are unknown, or access is denied. For every wait, the checker checks promise 11 of
-// docs/guarantees.md: a refusal that passes ends no wait.
+// docs/guarantees.md: a temporary refusal ends no wait.
 
 const (
 	// refusalWindow is the length of a window of time. In each window, at most one refusal

@@ -59,7 +59,7 @@ var worlds = []struct {
 
 // TestSimulationAtScaleFindsNoViolation runs rounds of all simulations (doc.go describes the
 // environment variables). A test binary runs one seed at a time, on one thread. So the test starts
-// one process of the binary, called a lane, per processor, and divides the rounds among the lanes.
+// a process of the binary (a lane) for each processor, and divides the rounds among the lanes.
 func TestSimulationAtScaleFindsNoViolation(t *testing.T) {
 	if lane := os.Getenv("LEASEHOLD_LANE"); lane != "" {
 		runLane(t, lane)

@@ -58,7 +58,7 @@ func (c *process) operation(ctx context.Context, what string) (of context.Contex
 }
 
 // asks does the same as the method operation, for a call that sends no request after it has
-// returned. So it returns no function that records the end of the call.
+// returned. So asks returns no function that records the end of the call.
 func (c *process) asks(ctx context.Context, what string) context.Context {
 	of, _ := c.operation(ctx, what)
 	return of

@@ -22,9 +22,9 @@ var platforms = []platform{
 	{"windows", "amd64"}, {"windows", "arm64"},
 }
 
-// dist builds a release from the commit that is checked out in the directory module. It builds
+// dist builds a release from the commit that is checked out in the directory "module". It builds
 // twice, in different directories. If both builds are identical, it writes the files to the
-// output directory out.
+// directory "out".
 func dist(ctx context.Context, module, out string) error {
 	if err := errors.Join(requireReleaseGo(ctx, module), requireCommitted(ctx, module)); err != nil {
 		return err

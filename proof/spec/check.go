@@ -83,7 +83,7 @@ func (c *Checker) All(ctx context.Context, searches []Search, done func(Result))
 }
 
 // Run runs one search. A complete model must hold, and a model without one of its rules must be
-// refuted. If the verdict is a different one, the result contains an error.
+// refuted. If the verdict differs, the result contains an error.
 func (c *Checker) Run(ctx context.Context, s Search) Result {
 	r := Result{Search: s}
 	want := Holds

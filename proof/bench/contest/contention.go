@@ -286,8 +286,8 @@ func (p *played) granted() []section {
 }
 
 // waits returns two numbers for each critical section i of p. Element lasted[i] is the time in ms
-// from when it was due until its grant or, without one, the end of the measurement. Element
-// overtaken[i] counts the later sections that were granted earlier.
+// from when section i was due until its grant, or until the end of the measurement if there was no
+// grant. Element overtaken[i] counts the later sections that were granted earlier.
 func (p *played) waits() (lasted []float64, overtaken []int) {
 	var waits []stats.Wait
 	for _, one := range p.sections {

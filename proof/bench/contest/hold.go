@@ -49,7 +49,7 @@ func longHold() Scenario {
 	return s
 }
 
-// waitOut makes holder hold a key for the given time while other clients wait for it.
+// waitOut makes the client "holder" hold a key for the given time while other clients wait for it.
 func (s *stage) waitOut(ctx context.Context, key string, holder *client, waiters []*client, held time.Duration) (Figures, error) {
 	const most = 15 * time.Second // longest wait of a client: the slowest library polls at least once in this time
 	g, err := holder.acquire(ctx, key, most)

@@ -11,8 +11,8 @@ import (
 )
 
 // Summary returns the first table of performance.md. Each library has one column: the results of
-// its default settings or, if these were not measured, of its tuned settings. Each cell contains
-// the medians of the closed loops, one for each number of clients.
+// its default settings, or of its tuned settings if the default settings were not measured. Each
+// cell contains the medians of the closed loops, one for each number of clients.
 func Summary(r *contest.Results) string {
 	rows := []struct {
 		name    string

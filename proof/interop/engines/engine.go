@@ -18,8 +18,8 @@ type Engine struct {
 
 	// install puts the engine into the empty folder dir.
 	install func(ctx context.Context, dir string) error
-	// start starts the engine that install has put into dir. The engine's tables are in the
-	// folder tables or, if tables is empty, in memory.
+	// start starts the engine that install has put into dir. The engine's tables are in the folder
+	// tables, or in memory if tables is empty.
 	start func(dir, tables string) (*Server, error)
 
 	tables string

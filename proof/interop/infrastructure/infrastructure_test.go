@@ -206,7 +206,7 @@ func readHCL(text string) (described, error) {
 }
 
 // readers contains a function for CloudFormation and one for Terraform. Each function generates a
-// table's template for its program, and parses that template.
+// table's template for that program, and parses the template.
 var readers = map[string]func(table.Spec) (described, error){
 	"CloudFormation": func(s table.Spec) (described, error) { return readTemplate(s.CloudFormation()) },
 	"Terraform":      func(s table.Spec) (described, error) { return readHCL(s.Terraform()) },

@@ -16,9 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Once returns the folder with the given name. If the folder does not exist, fill writes its files
-// to the temporary folder dir, which Once then renames. So no file may contain the temporary path.
-// A filled folder never changes, so its name must contain the program's version.
+// Once returns the folder with the given name. If the folder does not exist, the function fill
+// writes the files to the temporary folder dir, which Once then renames. So no file may contain the
+// temporary path. A filled folder never changes, so its name must contain the program's version.
 func Once(ctx context.Context, name string, fill func(ctx context.Context, dir string) error) (dir string, err error) {
 	root, err := folder()
 	if err != nil {

@@ -217,7 +217,7 @@ func (o *ours) acquire(ctx context.Context, r Request) (Reply, error) {
 	return Reply{Record: recordOf(lock.Record())}, nil
 }
 
-// grant acquires a key or, if r.Slots is set, one of the key's slots.
+// grant acquires a key, or one of the key's slots if r.Slots is set.
 func (o *ours) grant(ctx context.Context, r Request, opts []leasehold.AcquireOption) (*leasehold.Lock, error) {
 	if r.Slots == 0 {
 		return o.client.Acquire(ctx, r.Key, opts...)

@@ -31,8 +31,8 @@ func with(t *testing.T, peer peers.Peer, lease time.Duration, scenario func(t *t
 }
 
 // If DynamoDB denies the write of a dyndb-mutex client, the client's acquire still returns success.
-// Its caller may then work although leasehold holds the lock. Leasehold must keep the lock, and the
-// record must still name leasehold as the holder.
+// The client's caller may then work although leasehold holds the lock. Leasehold must keep the
+// lock, and the record must still name leasehold as the holder.
 func TestDyndbMutexReportsSuccessDespiteDeniedWrite(t *testing.T) {
 	with(t, peers.DyndbMutex, time.Hour, func(t *testing.T, m match) {
 		ours := m.run(t, m.ours)

@@ -58,8 +58,8 @@ func newScene(t *testing.T) *scene {
 }
 
 // store acquires and releases the keys as the given owner. The table keeps the records of released
-// keys. One "leasehold run" acquires all keys without a line break together. Each other key has its
-// own "leasehold run".
+// keys. One "leasehold run" acquires, together, all keys that contain no line break. Each other key
+// has its own "leasehold run".
 func (s *scene) store(t *testing.T, owner string, keys ...string) {
 	t.Helper()
 	together := []string{"run", "-q"}

@@ -206,8 +206,8 @@ func TestOldServiceWorkerDoesNotSeeSecretToken(t *testing.T) {
 	tab.Wait(`document.body.innerText.includes("the attacker answers")`)
 }
 
-// tries returns the attacker's page. The script of the page tries to access another origin,
-// target, in every way that a browser offers to a page.
+// tries returns the attacker's page. The script of the page tries to access another origin (the
+// parameter "target") in every way that a browser offers to a page.
 func tries(target string) string {
 	return `<!doctype html><script>
 	const target = ` + js(target) + `, tried = [];

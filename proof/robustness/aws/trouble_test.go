@@ -44,8 +44,8 @@ func reply(status int, kind, message string) *http.Response {
 }
 
 // cancels returns a fault that cancels transactions, with the given reason code for the first item.
-// The fault cancels each TransactWriteItems and, if ofReads contains the code, each
-// TransactGetItems. All other requests get the fault "single".
+// The fault cancels each TransactWriteItems, and also each TransactGetItems if ofReads contains the
+// code. All other requests get the fault "single".
 func cancels(code string, single lab.Fault) lab.Fault {
 	return func(r *lab.Request) (*http.Response, error) {
 		if r.Op != "TransactWriteItems" && (r.Op != "TransactGetItems" || !ofReads[code]) {

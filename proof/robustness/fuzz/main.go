@@ -201,8 +201,7 @@ func (t *target) fuzz(ctx context.Context, each time.Duration, executions int64)
 	}
 }
 
-// String returns the result of the target: one line or, if the target failed, several
-// lines.
+// String returns the result of the target: one line, or several lines if the target failed.
 func (t *target) String() string {
 	where := "./" + strings.TrimPrefix(t.dir, "../../")
 	if t.err == nil {

@@ -67,7 +67,7 @@ func TestCloseReturnsByDeadlineOnThrottledTable(t *testing.T) {
 }
 
 // count returns the number in the given environment variable. If the variable is unset, count
-// returns the default "usual" or, under the race detector, "usual" divided by "part".
+// returns the default: "usual", or "usual" divided by "part" under the race detector.
 func count(t *testing.T, variable string, usual, part int) int {
 	t.Helper()
 	given := os.Getenv(variable)

@@ -18,9 +18,8 @@ import (
 //go:embed harmless.txt
 var harmlessList string
 
-// readHarmless returns the names of the mutants that are known to change no behaviour. Each
-// line of list is the name of such a mutant, or a comment (#) with the reason for the names
-// below it.
+// readHarmless returns the names of the mutants that are known to change no behaviour. Each line of
+// "list" is the name of such a mutant, or a comment (#) with the reason for the names below it.
 func readHarmless(list string, all []Mutant) (map[string]bool, error) {
 	names := map[string]bool{}
 	reason := ""
@@ -42,9 +41,9 @@ func readHarmless(list string, all []Mutant) (map[string]bool, error) {
 	return names, nil
 }
 
-// tryAll tries each mutant and prints its result. It appends the results to the file named done,
-// unless done is "". It skips the mutants whose results the file already contains, so a second run
-// can continue an interrupted run.
+// tryAll tries each mutant and prints its result. It appends the results to the file that the
+// parameter "done" names, unless "done" is empty. It skips the mutants whose results the file
+// already contains, so a second run can continue an interrupted run.
 func tryAll(ctx context.Context, root string, all []Mutant, coverage, done string) (results []result, err error) {
 	names := map[string]bool{}
 	for _, m := range all {

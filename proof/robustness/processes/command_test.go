@@ -88,8 +88,8 @@ func TestCommandsUnderLockNeverOverlapDespiteKills(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			// The tables are on a server. A stopped process might keep the file of a local store
-			// locked.
+			// The tables are on a server, because a stopped process might keep the file of a local
+			// store locked.
 			at := place{Endpoint: engines.Run(t, engines.Dynoxide).Endpoint}
 			c := newCrew(t, "cmd", at)
 			for range 2 {

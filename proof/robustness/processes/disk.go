@@ -18,8 +18,8 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/process"
 )
 
-// diskVariable is the name of an environment variable. If it is set, this program mounts a small
-// file system on the folder whose path it contains, and keeps it mounted.
+// diskVariable is the name of an environment variable. If the variable is set, it contains the path
+// of a folder. This program then mounts a small file system on that folder, and keeps it mounted.
 const diskVariable = "LEASEHOLD_PROCESSES_DISK"
 
 // diskSize is the size of the disk in bytes: enough for the data of several thousand commits.

@@ -93,7 +93,7 @@ func TestVerifyDetectsWritesAfterLockIsLost(t *testing.T) {
 		c.must(c.second(), func(e Event) bool { return e.Kind == Landed && e.Plain }, "a write of the second worker")
 		n.up()
 		up := now()
-		// Only writes that the first worker sends after n.up count here. The reply to an earlier
+		// Here, a write counts only if the first worker sent it after n.up. The reply to an earlier
 		// write may also arrive after n.up. If that write was sent before the second worker's write
 		// was acknowledged, Verify does not call its token stale.
 		sent := map[string]bool{}
@@ -161,7 +161,8 @@ func TestVerifyDetectsLeaseMeasuredFromReplyInsteadOfRequest(t *testing.T) {
 func TestVerifyDetectsOverwriteByResumedWorkerWithoutFencing(t *testing.T) {
 	t.Parallel()
 	const lease = time.Second
-	// The tables are on a server. The suspended worker might keep the file of a local store locked.
+	// The tables are on a server, because the suspended worker might keep the file of a local store
+	// locked.
 	at := place{Endpoint: engines.Run(t, engines.Dynoxide).Endpoint}
 	c := newCrew(t, "bare", at)
 	c.worker(task{Place: at, Keys: keysOf(1), Lease: lease, Flaw: Unfenced})

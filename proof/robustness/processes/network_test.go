@@ -77,8 +77,8 @@ func TestLocksStayExclusiveDespiteNetworkFaults(t *testing.T) {
 	}
 }
 
-// The test does not run on DynamoDB Local. When DynamoDB Local was killed, it lost a write that
-// it had acknowledged 5 ms earlier. No lock is safe if the server loses acknowledged writes.
+// The test does not run on DynamoDB Local, because a kill made that server lose a write that it had
+// acknowledged 5 ms earlier. No lock is safe if the server loses acknowledged writes.
 func TestLocksStayExclusiveDespiteServerRestart(t *testing.T) {
 	t.Parallel()
 	const lease, workers = time.Second, 6

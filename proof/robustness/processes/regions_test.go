@@ -171,9 +171,10 @@ func regionThatFlapsIsLeftOnce(t *testing.T) {
 	}
 }
 
-// regionsThatAreAllSlowAreLeftOnce makes every reply take 1.2 seconds. In a Region that has replied
-// within one second before, a client waits only one second for a reply. So it leaves its first
-// Region. In the next Region, it waits longer, so it must stay there. No lock may be lost.
+// regionsThatAreAllSlowAreLeftOnce makes every reply take 1.2 seconds. Once a Region has replied
+// within one second, a client waits only one second for each later reply of this Region. So the
+// client leaves its first Region. In the next Region it waits longer, so it must stay there. No
+// lock may be lost.
 func regionsThatAreAllSlowAreLeftOnce(t *testing.T) {
 	t.Parallel()
 	g := newGlobalTable(t)

@@ -125,7 +125,7 @@ func work(t task) error {
 }
 
 // noteRegion writes an event to the journal if the Region to which requests go has changed since
-// its last call.
+// the last call of noteRegion.
 func (w *worker) noteRegion() {
 	if w.tables.regions == nil {
 		return
@@ -191,9 +191,9 @@ type held struct {
 	unsure  bool // the last commit got no reply; DynamoDB may still apply it while the grant is current
 }
 
-// believes checks whether the lock is held, by Context, Bind and Err in turn. It records an event
-// of the given kind or, if the lock is lost, of kind Lost. Each check must report a loss, even just
-// after a suspension of the process.
+// believes uses Context, Bind and Err in turn to check whether the lock is held. It records an
+// event of the given kind, or of kind Lost if the lock is lost. Each check must report a loss, even
+// just after a suspension of the process.
 func (h *held) believes(kind Kind) bool {
 	at := now() // read before the check: if the lock is held at the check, it was also held at this time
 	var err error

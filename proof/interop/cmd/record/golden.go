@@ -92,8 +92,8 @@ func (c kase) record(ctx context.Context, server *engines.Server) (golden, error
 	return g, nil
 }
 
-// play starts a driver process for the peer, sends it the requests in steps, and kills the process.
-// If heartbeat is true, play delays the kill until the peer has renewed its lock by itself.
+// play starts a driver process for the peer, sends it the given requests, and kills the process. If
+// heartbeat is true, play delays the kill until the peer has renewed its lock by itself.
 func play(ctx context.Context, server *engines.Server, p peers.Peer, s peers.Settings, steps []peers.Request, heartbeat bool) (err error) {
 	if len(steps) == 0 {
 		return nil

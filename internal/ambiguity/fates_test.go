@@ -114,7 +114,7 @@ func keys(names ...string) func(*trial) string {
 	}
 }
 
-// who describes the holder that a record shows, in the words of tables.md.
+// The method "who" describes the holder that a record shows, in the words of tables.md.
 func (x *trial) who(item map[string]types.AttributeValue) string {
 	owner := lab.Text(item, "ownerName")
 	switch {

@@ -403,8 +403,8 @@ func (x *trial) acquire() error {
 	return err
 }
 
-// within returns a function that makes the given call. The context of the call ends when the
-// operation's caller stops waiting.
+// The method "within" returns a function that makes the given call. The context of the call ends
+// when the operation's caller stops waiting.
 func (x *trial) within(call func(ctx context.Context) error) func() error {
 	return func() error {
 		ctx, cancel := x.ctx()

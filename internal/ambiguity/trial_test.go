@@ -116,8 +116,8 @@ func (x *trial) mend() {
 	x.armed = false
 }
 
-// always is an Edit that makes every random number of a client 0.5, so that repeated trials
-// with the same fates have the same outcome.
+// The variable "always" is an Edit that makes every random number of a client 0.5, so that repeated
+// trials with the same fates have the same outcome.
 var always = lab.Chance(func() float64 { return 0.5 })
 
 // client returns a client of a new process. The trial's faults do not affect its requests.

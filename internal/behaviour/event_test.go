@@ -146,7 +146,7 @@ func TestOnEventCallbackCanReleaseLockOrCommitUnderIt(t *testing.T) {
 		case err := <-used:
 			lab.WantErr(t, "the call in OnEvent", err, nil)
 		// OnEvent calls Release or Commit. Both must return while OnEvent is still running. The
-		// limit of 12 s leaves time for the call, but ends before the lock expires: the holder
+		// limit of 12 s is enough for the call, and passes before the lock expires: the holder
 		// trusts the lock for 18 s.
 		case <-time.After(12 * time.Second):
 			t.Error("the call in OnEvent waits until OnEvent returns")

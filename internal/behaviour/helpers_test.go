@@ -67,7 +67,7 @@ func (l *eventLog) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// of returns the events of the given kind.
+// The method "of" returns the events of the given kind.
 func (l *eventLog) of(kind leasehold.EventKind) (found []leasehold.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,7 +96,7 @@ func (l *eventLog) lines() []string {
 	return strings.Split(strings.TrimSuffix(l.text.String(), "\n"), "\n")
 }
 
-// as returns the first error of type E that err wraps, or nil.
+// The function "as" returns the first error of type E that err wraps, or nil.
 func as[E error](err error) (found E) {
 	errors.As(err, &found)
 	return found

@@ -390,7 +390,7 @@ func TestDoneEventIsEmittedIfWorkIsAlreadyDone(t *testing.T) {
 }
 
 // A client does not read the done mark when it hands the key to another of its own goroutines. With
-// the option Once, that goroutine's work may be done already. So that goroutine must send a grant,
+// the option Once, that goroutine's work may be done already. So the goroutine must send a grant,
 // and the reply shows the mark.
 func TestKeyIsNotHandedToGoroutineThatWaitsWithOptionOnce(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {

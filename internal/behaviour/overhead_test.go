@@ -28,9 +28,9 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// beside has the methods lock and twoWrites. Their costs differ only by the cost of leasehold: both
-// send the same two writes over loopback to a server that repeats recorded replies. The method
-// twoWrites uses the SDK alone.
+// The type "beside" has the methods lock and twoWrites. Their costs differ only by the cost of
+// leasehold: both send the same two writes over loopback to a server that repeats recorded replies.
+// The method twoWrites uses the SDK alone.
 type beside struct {
 	client *leasehold.Client
 	bare   *dynamodb.Client            // SDK client for the two writes without leasehold

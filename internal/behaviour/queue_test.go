@@ -115,8 +115,8 @@ func inOrderBehind(t *testing.T, w *lab.World, holds leasehold.Config, waiters i
 	return behind(t, w, holds, nil, waiters, cfg, opts...)
 }
 
-// behind is like inOrderBehind, but the holder acquires the key with the options in the parameter
-// "held".
+// The function "behind" is like inOrderBehind, but the holder acquires the key with the options in
+// the parameter "held".
 func behind(t *testing.T, w *lab.World, holds leasehold.Config, held []leasehold.AcquireOption, waiters int, cfg leasehold.Config, opts ...leasehold.AcquireOption) *lined {
 	t.Helper()
 	holder, wire := w.Client(holds)

@@ -147,7 +147,8 @@ var (
 	anID     = regexp.MustCompile(`^[a-z2-7]{26}$`)
 )
 
-// of returns the name that replaces a random string. It returns any other string unchanged.
+// The method "of" returns the name that replaces a random string. It returns any other string
+// unchanged.
 func (p *pseudonyms) of(s string) string {
 	if prefix, id, ok := strings.Cut(s, "session/"); ok && anID.MatchString(id) {
 		return prefix + "session/" + p.of(id)

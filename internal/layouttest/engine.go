@@ -91,7 +91,7 @@ func (e *env) client(edit ...func(*leasehold.Config)) (*leasehold.Client, *wire)
 // of a peer that must stay alive during a check. It is long, because the machine may be busy.
 const patience = 2 * time.Minute
 
-// within returns a context that expires after d.
+// The method "within" returns a context that expires after d.
 func (e *env) within(d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(e.Context(), d)
 	e.Cleanup(cancel)
@@ -155,8 +155,8 @@ func (e *env) unchanged(before Item, after string) {
 	}
 }
 
-// with returns a copy of item with the given changes. A nil value in changes removes the
-// attribute.
+// The function "with" returns a copy of item with the given changes. A nil value in changes removes
+// the attribute.
 func with(item Item, changes Item) Item {
 	out := maps.Clone(item)
 	for name, v := range changes {

@@ -22,9 +22,9 @@ type peer struct {
 	// deletes the item.
 	freed func(holder string) Item
 
-	// until returns the time from which the peer treats the holder in the given item as dead. The
-	// parameter "written" is the time when the item was written or first read. The result is the
-	// zero time if the peer cannot read the item.
+	// The function "until" returns the time from which the peer treats the holder in the given item
+	// as dead. The parameter "written" is the time when the item was written or first read. The
+	// result is the zero time if the peer cannot read the item.
 	until func(item Item, written time.Time) time.Time
 
 	// owner returns what Record.Owner must contain after leasehold has read the peer's record with

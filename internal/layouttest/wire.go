@@ -75,7 +75,7 @@ func (w *wire) sent() []string {
 	return ops
 }
 
-// once applies the given fault to the next write. Reads are not affected.
+// The method "once" makes w apply the given fault to the next write. Reads are not affected.
 func (w *wire) once(what fault) {
 	done := false
 	w.always(func(op string) fault {

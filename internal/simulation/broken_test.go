@@ -129,7 +129,7 @@ func commitThenRelease(g *leasehold.Group, ctx context.Context, writes []types.T
 }
 
 func TestSimulationCatchesBrokenGuards(t *testing.T) {
-	// meeting returns a simulation that is the same as run, but with f as the only kind of fault.
+	// The function "meeting" returns the simulation "run" with f as the only kind of fault.
 	meeting := func(f fault, run simulation) simulation {
 		return func(t *testing.T, seed uint64, w world) {
 			w.kinds = []fault{f}
@@ -151,7 +151,7 @@ func TestSimulationCatchesExcessiveClockSkewAndClockJumps(t *testing.T) {
 	)
 }
 
-// leaping moves the clocks of the process ahead in a third of the calls, and calls the method
+// leaping moves the clocks of the process ahead in a third of the cases, and calls the method
 // section in the others.
 func leaping(c *process, r *worker) {
 	if r.IntN(3) == 0 {

@@ -198,8 +198,8 @@ const (
 	cycle = (lastClient + 1) * slot
 )
 
-// after sleeps for about d. It returns within one of the time slots that are reserved for this
-// process.
+// The method "after" sleeps for about d. It returns within one of the time slots that are reserved
+// for this process.
 func (c *process) after(d time.Duration, r *rand.Rand) {
 	until := time.Now().Add(d).Truncate(cycle).Add(cycle + time.Duration(c.id)*slot + upTo(r, slot))
 	time.Sleep(time.Until(until))

@@ -143,8 +143,9 @@ func (c *checker) sent(r *request) {
 	c.mu.Lock()
 	c.wrote(r)
 	about := c.believed(r)
-	// over is true for beliefs that ended before the request was sent. It is false for a belief
-	// that ended at the same instant: the process may have sent the request just before the end.
+	// The map "over" is true for beliefs that ended before the request was sent. It is false for a
+	// belief that ended at the same instant: the process may have sent the request just before the
+	// end.
 	over := map[*belief]bool{}
 	for _, b := range about {
 		over[b] = !b.end.IsZero() && b.end.Before(r.at)

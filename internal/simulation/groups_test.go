@@ -13,9 +13,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// Clients acquire one of several keys, or all of them, and commit under several locks. Some
-// clients acquire a lock again that they already hold, and some acquire only keys whose record
-// exists. The test checks all promises of docs/guarantees.md.
+// Clients acquire one of several keys, or all of them, and commit under several locks. Some clients
+// acquire again a lock that they already hold, and some acquire only keys whose record exists. The
+// test checks all promises of docs/guarantees.md.
 func TestSimulationOfGroupsFindsNoViolation(t *testing.T) { forSeeds(t, worldSeeds, likewise(groups)) }
 
 func groups(seed uint64) world {
@@ -110,9 +110,9 @@ func (c *process) allOf(r *worker) {
 // commitThenRelease.
 type commitsAndReleases func(*leasehold.Group, context.Context, []types.TransactWriteItem, ...leasehold.ReleaseOption) error
 
-// twice acquires one of the two keys with Acquire. It then calls AcquireAll with the option
-// Reentrant, for this key alone or for both keys. It ends the group with CommitAndRelease in half
-// of the calls, and with Release in the others.
+// The method "twice" acquires one of the two keys with Acquire. It then calls AcquireAll with the
+// option Reentrant, for this key alone or for both keys. It ends the group with CommitAndRelease in
+// half of the calls, and with Release in the others.
 func (c *process) twice(r *worker) { c.twiceBy(r, (*leasehold.Group).CommitAndRelease) }
 
 func (c *process) twiceBy(r *worker, both commitsAndReleases) {
@@ -204,7 +204,7 @@ func detaching(_ uint64) world {
 	return world{work: (*process).sectionDetached}
 }
 
-// sectionDetached detaches a grant in a third of the calls, so that other processes resume it. In
+// sectionDetached detaches a grant in a third of the cases, so that other processes resume it. In
 // the others it calls the method section.
 func (c *process) sectionDetached(r *worker) {
 	if r.IntN(3) == 0 {

@@ -67,7 +67,7 @@ func suspends(_ uint64) world {
 	return world{work: (*process).sectionWithSuspends}
 }
 
-// sectionWithSuspends calls the method section. In a third of the calls it instead makes commits
+// sectionWithSuspends calls the method section. In a third of the cases it instead makes commits
 // whose deadlines are up to an hour away. The machine may be suspended during these commits.
 func (c *process) sectionWithSuspends(r *worker) {
 	if r.IntN(3) > 0 {
@@ -117,7 +117,7 @@ func closing(seed uint64) world {
 	}
 }
 
-// sectionBeforeClose closes the client in a quarter of the calls, and calls the method section in
+// sectionBeforeClose closes the client in a quarter of the cases, and calls the method section in
 // the others. Other goroutines of the client may still be running that method.
 func (c *process) sectionBeforeClose(r *worker) {
 	if r.IntN(4) > 0 {
@@ -131,8 +131,8 @@ func (c *process) sectionBeforeClose(r *worker) {
 			c.commit(r, lock, time.Second) // this call may return while the commit is still in flight
 		}
 	}
-	// most is the sum of the longest time for which ctx lasts, the grace period of a release,
-	// and 100 ms.
+	// The limit "most" is the sum of the longest time for which ctx lasts, the grace period of a
+	// release, and 100 ms.
 	began, most := time.Now(), 4*time.Second+100*time.Millisecond
 	err := c.client.Close(c.asks(ctx, "close"))
 	if took := time.Since(began); took > most {

@@ -102,7 +102,7 @@ func testNameOf(t *testing.T) string {
 	return name
 }
 
-// again returns the shell command that repeats a seed.
+// The function "again" returns the shell command that repeats a seed.
 func again(seed uint64, test string, only []string) string {
 	plan := ""
 	if only != nil {

@@ -99,9 +99,9 @@ func (t *tally) count(o *operation, f fault) {
 	}
 }
 
-// alone adds to the tally a request that belongs to no call in progress. If the previous request of
-// the same kind and keys met a fault, both requests belong to the same operation. Otherwise a new
-// operation begins.
+// The method "alone" adds to the tally a request that belongs to no call in progress. If the
+// previous request of the same kind and keys met a fault, both requests belong to the same
+// operation. Otherwise a new operation begins.
 func (t *tally) alone(open map[string]*operation, r *request, f fault) {
 	about := r.operation() + " " + strings.Join(r.keys, ", ")
 	o := open[about]

@@ -166,7 +166,7 @@ func (c *process) end(call *commitCall, err error) {
 
 // commit appends a value to the log of the lock's key, in a transaction that the lock guards. In
 // half of the calls, the append has a condition on the log's length, and half of these conditions
-// are false. The call takes at most patience.
+// are false. The call takes at most the time "patience".
 func (c *process) commit(r *worker, lock *leasehold.Lock, patience time.Duration) {
 	ctx, cancel := context.WithTimeout(r.ctx(), time.Duration(r.Int64N(int64(patience))))
 	defer cancel()

@@ -59,8 +59,8 @@ func dist(ctx context.Context, module, out string) error {
 	return nil
 }
 
-// same returns an error that lists the files that differ between two builds of a release, or
-// nil if no file differs.
+// The function "same" returns an error that lists the files that differ between two builds of a
+// release, or nil if no file differs.
 func same(a, b []file) error {
 	again := map[string][]byte{}
 	for _, f := range b {

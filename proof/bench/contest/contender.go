@@ -32,8 +32,8 @@ type Contender struct {
 	absent func(Scenario) string
 }
 
-// many and few are values of perProcess. many is for goroutines and Java threads, which run
-// in parallel. few is for Python, whose threads take turns in one interpreter.
+// Values of perProcess: "many" is for goroutines and Java threads, which run in parallel, and "few"
+// is for Python, whose threads take turns in one interpreter.
 const (
 	many = 64
 	few  = 8

@@ -103,9 +103,9 @@ func contend(clients int) Scenario {
 // sections have the same length.
 func equal() time.Duration { return hold }
 
-// exponential returns a function that draws the lengths of one client's critical sections from
-// an exponential distribution whose mean is the constant hold. The lengths depend only on round
-// and client, so all contenders get the same lengths.
+// exponential returns a function that draws the lengths of one client's critical sections from an
+// exponential distribution whose mean is the constant "hold". The lengths depend only on round and
+// client, so all contenders get the same lengths.
 func exponential(round, client int) func() time.Duration {
 	random := rand.New(rand.NewPCG(uint64(round), uint64(client)))
 	return func() time.Duration { return time.Duration(random.ExpFloat64() * float64(hold)) }
@@ -260,8 +260,8 @@ func (s *stage) contention(window time.Duration, key string, come func(key strin
 	return p, p.alone()
 }
 
-// alone returns an error if two clients held the key at the same time. It also turns each section
-// with a grant after the end of the measurement into a section without a grant.
+// The method "alone" returns an error if two clients held the key at the same time. It also turns
+// each section with a grant after the end of the measurement into a section without a grant.
 func (p *played) alone() error {
 	granted := p.granted()
 	for i := 1; i < len(granted); i++ {
@@ -301,7 +301,8 @@ func (p *played) waits() (lasted []float64, overtaken []int) {
 	return lasted, stats.Overtaken(waits)
 }
 
-// both returns the figures that occur in both kinds of tables: for closed loops and for open loops.
+// The method "both" returns the figures that occur in both kinds of tables: for closed loops and
+// for open loops.
 func (p *played) both() Figures {
 	lasted, overtaken := p.waits()
 	f := Figures{"busy": 100 * p.busy, "longest": slices.Max(lasted) / 1000, "overtaken": float64(slices.Max(overtaken))}

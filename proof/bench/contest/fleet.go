@@ -144,8 +144,8 @@ func (f *fleet) kill() {
 	}
 }
 
-// each calls fn for all elements at the same time, waits for all calls, and returns the
-// first error.
+// The function "each" calls fn for all elements at the same time, waits for all calls, and returns
+// the first error.
 func each[T any](all []T, fn func(i int, one T) error) error {
 	errs := make(chan error, len(all))
 	for i, one := range all {

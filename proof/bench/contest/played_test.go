@@ -12,11 +12,12 @@ import (
 
 var began = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 
-// at returns the time that is ms milliseconds after the start of the measurement.
+// The function "at" returns the time that is ms milliseconds after the start of the measurement.
 func at(ms int) time.Time { return began.Add(time.Duration(ms) * time.Millisecond) }
 
-// hundred returns a measurement of two clients that contend for 100 ms. The first client was
-// granted the key twice. The second client waited until the end and was never granted the key.
+// The function "hundred" returns a measurement of two clients that contend for 100 ms. The first
+// client was granted the key twice. The second client waited until the end and was never granted
+// the key.
 func hundred() played {
 	return played{
 		began: began, end: at(100), used: usage{Requests: 8, Writes: 4, Reads: 2}, busy: 0.5,

@@ -21,8 +21,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// behind returns a meter in front of a local DynamoDB server that has the table "locks". It also
-// returns a client that sends its requests through the meter.
+// The function "behind" returns a meter in front of a local DynamoDB server that has the table
+// "locks". It also returns a client that sends its requests through the meter.
 func behind(t *testing.T, distance time.Duration) (*Meter, *dynamodb.Client) {
 	t.Helper()
 	engine := localdynamo.New()

@@ -43,7 +43,8 @@ func Publish(docs string, r *contest.Results) error {
 	return Write(filepath.Join(docs, kept), r)
 }
 
-// between returns the page with everything between the two markers replaced by the given text.
+// The function "between" returns the page with everything between the two markers replaced by the
+// given text.
 func between(page, text string) (string, error) {
 	before, rest, ok := strings.Cut(page, begin)
 	if !ok {

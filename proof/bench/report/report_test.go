@@ -20,8 +20,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// three returns the results of three rounds of the scenario contention-4. One contender
-// failed in one round. Two other contenders did not take part.
+// The function "three" returns the results of three rounds of the scenario contention-4. One
+// contender failed in one round. Two other contenders did not take part.
 func three() *contest.Results {
 	r := &contest.Results{
 		Began: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC), Took: time.Minute, Engine: "an engine", Distance: 5 * time.Millisecond, Rounds: 3,

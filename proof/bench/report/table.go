@@ -150,7 +150,7 @@ func Text(r *contest.Results) string {
 	return strings.Join(parts, "\n")
 }
 
-// how returns a paragraph about the contest and the machine on which it ran.
+// The function "how" returns a paragraph about the contest and the machine on which it ran.
 func how(r *contest.Results) string {
 	var others, trips []float64
 	for _, run := range r.Runs {

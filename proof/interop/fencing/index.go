@@ -24,7 +24,7 @@ type Index struct {
 // SaveIndex writes the index to an S3 object under the given lock. ErrLost means that a later
 // holder has written the object. An error with the code PreconditionFailed or
 // ConditionalRequestConflict means that the object was written after SaveIndex had read it. The
-// writer was another caller or, if the SDK repeated a write that had no reply, SaveIndex itself.
+// writer was another caller, or SaveIndex itself if the SDK repeated a write that had no reply.
 // After such an error, call SaveIndex again: the token decides whether the write is allowed.
 func SaveIndex(ctx context.Context, db *s3.Client, lock *leasehold.Lock, bucket, key string, index Index) error {
 	index.Fence = lock.Token() // the token makes the content differ: equal pages from two holders would otherwise have the same ETag

@@ -142,8 +142,8 @@ func refused(t *testing.T, err error) {
 	}
 }
 
-// between is an HTTP transport that calls the function next once, immediately before it sends
-// the first write. At that time SaveIndex has already read the object.
+// The type "between" is an HTTP transport that calls the function "next" once, immediately before
+// it sends the first write. At that time SaveIndex has already read the object.
 type between struct {
 	next func()
 	once sync.Once

@@ -33,7 +33,7 @@ func Start(cmd *exec.Cmd) (*Process, error) {
 	started := make(chan error)
 	go func() {
 		// The kernel kills the started process as soon as the thread that called cmd.Start ends,
-		// even if this process still runs. So this goroutine keeps its thread until cmd has ended.
+		// even if this program still runs. So this goroutine keeps its thread until cmd has ended.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()

@@ -70,8 +70,8 @@ func TestLockLibrariesReadEachOthersRecords(t *testing.T) {
 	})
 }
 
-// same compares a record with the granted lock and the written data. It ignores all other
-// attributes, because some libraries also return the attributes that only leasehold uses.
+// The function "same" compares a record with the granted lock and the written data. It ignores all
+// other attributes, because some libraries also return the attributes that only leasehold uses.
 func same(t *testing.T, got, held *peers.Record, written peers.Request) {
 	t.Helper()
 	if got == nil {

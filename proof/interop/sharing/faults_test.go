@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/peers"
 )
 
-// with is like matches, but runs the scenario only for the given peer library.
+// The function "with" is like matches, but runs the scenario only for the given peer library.
 func with(t *testing.T, peer peers.Peer, lease time.Duration, scenario func(t *testing.T, m match)) {
 	for _, e := range engines.All() {
 		t.Run(e.Name+"/"+peer.Name, func(t *testing.T) {

@@ -16,8 +16,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// at returns an operation. The first two parameters are the times when the operation starts and
-// ends. If the outcome is unknown, at ignores the second parameter: the operation never ends.
+// The function "at" returns an operation. The first two parameters are the times when the operation
+// starts and ends. If the outcome is unknown, at ignores the second parameter: the operation never
+// ends.
 func at(from, to int64, in asked, out told) porcupine.Operation {
 	if out.unknown {
 		to = math.MaxInt64

@@ -45,8 +45,8 @@ type block struct {
 	By       []witness
 }
 
-// at returns the tests that run the code of a mutant. Tests of the mutant's own package
-// come first, then tests of other packages, in the order of the variables "packages" and
+// The method "at" returns the tests that run the code of a mutant. Tests of the mutant's own
+// package come first, then tests of other packages, in the order of the variables "packages" and
 // "others". Within a package, quick tests come first.
 func (w witnesses) at(m Mutant) []witness {
 	here := [2]int{m.At, m.Col}

@@ -97,7 +97,7 @@ func grantsOf(events []Event) (grants []*grant, found []Violation) {
 }
 
 // verifyBeliefs checks that no two workers believe at the same time that they hold a key. Tokens
-// must be different, and must increase. The order does not apply to a worker that lost its lock
+// must be different, and must increase. This order does not apply to a worker that lost its lock
 // before its first check, because it never believed that it held the key.
 func verifyBeliefs(grants []*grant) (found []Violation) {
 	before := map[string]*grant{} // by key: grant whose belief ended latest so far

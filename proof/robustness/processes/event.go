@@ -74,8 +74,8 @@ func asHead(is bool) string {
 	return ""
 }
 
-// now returns the time since the machine booted. All processes of the machine read the same
-// clock, which also runs while the machine sleeps.
+// The function "now" returns the time since the machine booted. All processes of the machine read
+// the same clock, which also runs while the machine sleeps.
 func now() time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {

@@ -63,7 +63,7 @@ func (n *network) add(x toxic) {
 // clear ends all faults that add has begun.
 func (n *network) clear() { n.proxy.Toxics.ResetToxics(context.Background()) }
 
-// down closes all connections and refuses new connections, until up is called.
+// The method "down" closes all connections and refuses new connections, until "up" is called.
 func (n *network) down() { n.proxy.Stop() }
 
 func (n *network) up() {

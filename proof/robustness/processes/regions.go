@@ -104,8 +104,8 @@ func newGlobalTable(t testing.TB) *globalTable {
 // host returns the DNS name of the Region's endpoint.
 func (r *region) host() string { return "dynamodb." + r.name + ".test" }
 
-// from returns the location of the tables for a process. The process's home Region has the index
-// "home". The process can fail over to the given number of other Regions.
+// The method "from" returns the location of the tables for a process. The process's home Region has
+// the index "home". The process can fail over to the given number of other Regions.
 func (g *globalTable) from(home, others int) place {
 	p := place{Names: g.names.address}
 	for i := range 1 + others {

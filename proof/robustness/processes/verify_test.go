@@ -81,7 +81,7 @@ type spoiled struct {
 	events []Event
 }
 
-// at returns the first event of the given worker that has the given kind and write id.
+// The method "at" returns the first event of the given worker that has the given kind and write id.
 func (j *spoiled) at(who string, k Kind, write string) *Event {
 	for i := range j.events {
 		if e := &j.events[i]; e.Who == who && e.Kind == k && e.Write == write {

@@ -143,7 +143,7 @@ func tableCases() []Case {
 	}
 }
 
-// elsewhere returns a copy of the case that sends its request to a table that does not exist.
+// elsewhere returns a copy of the case. The copy sends its request to a table that does not exist.
 func (c Case) elsewhere() Case {
 	request := c.When
 	c.When = Call(func(ctx context.Context, client *dynamodb.Client, table string) (Reply, error) {

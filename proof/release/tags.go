@@ -17,7 +17,7 @@ const mainModule = "github.com/leasehold-go/leasehold"
 // module.
 var adapters = []string{"contrib/leaseholdgocron", "contrib/leaseholdotel", "contrib/leaseholdprom"}
 
-// tagProblems returns the reasons why version cannot be the tag of the commit that is checked out
+// tagProblems returns the reasons why "version" cannot be the tag of the commit that is checked out
 // in the given module's directory.
 func tagProblems(ctx context.Context, module, version string) (problems []string, err error) {
 	bad := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }

@@ -220,7 +220,7 @@ func healthy(w http.ResponseWriter, _ *http.Request) {
 }
 
 // checked calls vulnerabilityCheck.released, with the function "check" in place of govulncheck. It
-// returns the output, the number of checked modules, and the error of released.
+// returns the output, the number of checked modules, and the error that released returned.
 func checked(t *testing.T, server *httptest.Server, check func() error) (said string, modules int, err error) {
 	t.Helper()
 	var say strings.Builder

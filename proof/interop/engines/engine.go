@@ -25,9 +25,8 @@ type Engine struct {
 	tables string
 }
 
-// In returns a copy of the engine that keeps its tables in the folder dir. A server that is
-// started later with the same folder finds the tables there, even if the earlier server was
-// killed.
+// In returns a copy of the engine. The copy keeps its tables in the folder dir. A server that is
+// started later with the same folder finds the tables there, even if the earlier server was killed.
 func (e Engine) In(dir string) Engine {
 	e.tables = dir
 	return e

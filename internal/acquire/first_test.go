@@ -239,8 +239,13 @@ func TestWaiterAcquiresFreedKeyIfHoldersSessionCannotBeRead(t *testing.T) {
 		lab.Elapse(10 * time.Second)
 		released := time.Now()
 		w.Release(held)
+		var rejected atomic.Int64 // another client may acquire and release the key before each grant
+		wire.SetFault(lab.On(func(c lab.Call) bool {
+			return c.Grants() && time.Since(released) < time.Second && rejected.Add(1) < 100
+		}, lab.Refused("ConditionalCheckFailedException")))
 		lab.WantErr(t, "Acquire", <-granted, nil)
 		lab.WantTook(t, "time from release to grant", released, 0, 4*time.Second)
+		lab.WantRange(t, "rejected grants", rejected.Load(), 0, 50)
 		_ = c.Close(t.Context())
 	})
 }

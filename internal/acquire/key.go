@@ -339,7 +339,8 @@ func (w *waiter) repeat(s step, f *attempts.Failure) error {
 	f = f.After(w.isAnswered())
 	w.retryAt = durations.Sum(w.c.Now().Mono, w.c.Requests.NextPause(&w.pauses))
 	if f.Cause == decide.ConditionFailed {
-		return nil // the failed condition is an answer and no failure: the key was freed meanwhile
+		w.failing = nothing // the failed condition is an answer and no failure: the key was freed meanwhile
+		return nil
 	}
 	w.lastErr.Store(&f.Err)
 	w.trouble.Report(w.ctx, w.c, w.want.Key, f)

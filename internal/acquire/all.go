@@ -29,8 +29,8 @@ func (w *call) all() {
 // stopped waiting. If the call loses a key meanwhile, acquireAll releases all keys of the call and
 // begins again.
 func (w *call) acquireAll() error {
-	// held contains the same holdings as w.held, but only this goroutine changes held. If the
-	// caller stops waiting, the caller's goroutine empties w.held.
+	// Only this goroutine changes held. It contains the same holdings as w.held, which the caller's
+	// goroutine empties if the caller stops waiting.
 	var held []Holding
 	for len(held) < len(w.parts) {
 		left := w.parts[len(held):]
@@ -105,8 +105,8 @@ func (w *call) acquireNext(left []*waiter) (Holding, error) {
 }
 
 // readAhead reads the records of the keys in left, unless an earlier readAhead of the call has
-// succeeded. With NoWait, it returns ErrHeld at once if any holder is live. Otherwise the call
-// would first observe, for a whole lease, another holder that appears dead.
+// succeeded. With NoWait, it returns ErrHeld at once if any holder is live. Without readAhead, the
+// call could first observe, for a whole lease, another holder that appears dead.
 func (w *call) readAhead(left []*waiter) error {
 	if w.read {
 		return nil

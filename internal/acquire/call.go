@@ -42,7 +42,7 @@ func (c *Acquirer) one(ctx context.Context, want *Want) (Result, error) {
 	})
 }
 
-// First acquires one key: the first key in the slice wants that becomes free. It waits in the
+// First acquires one key: the first key in the slice "wants" that becomes free. It waits in the
 // local queues of all keys at the same time.
 func (c *Acquirer) First(ctx context.Context, wants []*Want) (Result, error) {
 	if len(wants) == 1 {
@@ -59,7 +59,7 @@ func (c *Acquirer) First(ctx context.Context, wants []*Want) (Result, error) {
 	})
 }
 
-// All acquires all keys in the slice wants, or none. The slice must be sorted by key.
+// All acquires all keys in the slice "wants", or none. The slice must be sorted by key.
 func (c *Acquirer) All(ctx context.Context, wants []*Want) (Result, error) {
 	if len(wants) == 1 {
 		return c.one(ctx, wants[0])
@@ -108,9 +108,9 @@ func (c *Acquirer) newCall(ctx context.Context, wants []*Want, began decide.Inst
 	return call
 }
 
-// run runs the function search on a new goroutine. It waits until search has returned, ctx ends, or
-// the client begins to close. In the last two cases it cancels the call and returns an error,
-// unless the call has already finished.
+// run calls search on a new goroutine. It waits until search has returned, ctx ends, or the client
+// begins to close. In the last two cases it cancels the call and returns an error, unless the call
+// has already finished.
 func (w *call) run(ctx context.Context, search func()) (Result, error) {
 	c := w.c
 	c.Detach(func() {
@@ -186,8 +186,8 @@ func (w *call) giveUp() (held []Holding, ok bool) {
 }
 
 // cleanUp releases the keys in held. After All, it waits until the call has undone its writes, but
-// at most ReleaseGrace. After any other call, it waits only for a lock without renewal: an AWS
-// Lambda function, for example, may be frozen when the call returns.
+// at most ReleaseGrace. After any other call, it waits only if the lock is without renewal, because
+// an AWS Lambda function, for example, may be frozen when the call returns.
 func (w *call) cleanUp(held []Holding) {
 	switch {
 	case w.isAll():
@@ -216,8 +216,8 @@ func (w *call) isLate() bool {
 	return w.parts[0].want.NoWait && durations.Less(w.c.Now().Mono, max(w.began.Mono, w.watched)) > TryFor
 }
 
-// withDamaged returns the parameter why, the error with which the wait has ended. If a key of the
-// call is damaged, withDamaged joins the error of that key to why.
+// withDamaged adds the error of a damaged key, if the call has one, to the error with which the
+// wait has ended.
 func (w *call) withDamaged(why error) error {
 	if bad := w.damaged.Load(); bad != nil {
 		return errors.Join(why, *bad)
@@ -225,8 +225,9 @@ func (w *call) withDamaged(why error) error {
 	return why
 }
 
-// ended returns the error of a wait that ended, for the reason why, before the key was granted. The
-// holder is nil if it is not known. The pointer last is nil if the last request succeeded.
+// ended returns the error of a wait that ended before the key was granted. The parameter "why" is
+// the reason. The holder is nil if it is not known. The pointer last is nil if the last request
+// succeeded.
 func (c *Acquirer) ended(want *Want, holder *protocol.Record, why error, last *error) error {
 	switch {
 	// Return a HeldError that also contains the error of the last request. The holder may have
@@ -286,8 +287,8 @@ func (c *Acquirer) awaitTurn(ctx context.Context, want *Want, began decide.Insta
 }
 
 // leavePlace removes a call's entry from the local queue. It passes on a turn that the call has not
-// received, and releases a key that was handed over. If waits is true, leavePlace returns only
-// after that, but at most ReleaseGrace later: see cleanUp.
+// received, and releases a key that was handed over. If waits is true, leavePlace waits until this
+// is done, but at most for ReleaseGrace: see cleanUp.
 func (c *Acquirer) leavePlace(p *Place, waits bool) {
 	given, had := c.Local.leave(p)
 	if !had {

@@ -115,8 +115,9 @@ func (a GrantAttempt) Lives(t lease.Timing, now decide.Instant) bool {
 	return !now.Past(t.Scaled(a.Lease).TrustedFrom(a.Sent))
 }
 
-// isWorthHaving reports whether at least half of the grant's trusted time is left, if DynamoDB has
-// applied the attempt. For a grant under a session, it reports whether the session is trusted.
+// isWorthHaving reports whether at least half of the grant's trusted time is left. It assumes that
+// DynamoDB has applied the attempt. For a grant under a session, it reports whether the session is
+// trusted.
 func (a GrantAttempt) isWorthHaving(t lease.Timing, now decide.Instant) bool {
 	if a.Session != nil {
 		return a.Lives(t, now)
@@ -125,8 +126,9 @@ func (a GrantAttempt) isWorthHaving(t lease.Timing, now decide.Instant) bool {
 	return now.Remaining(t.TrustedFrom(a.Sent)) >= t.Trust()/2
 }
 
-// Within returns how long to wait for the reply to an attempt. After that, the grant or, if s is
-// not nil, the session s would no longer be trusted.
+// Within returns how long to wait for the reply to an attempt: at most attempts.Limit, and only
+// while the client would still trust the grant. If s is not nil, the client must also trust the
+// session s.
 func (w *Want) Within(s Session) time.Duration {
 	limit := min(attempts.Limit, w.Timing.Trust())
 	if s == nil {
@@ -219,9 +221,9 @@ func (k *Keys) IsInDoubt(key protocol.Key, version string) bool {
 	return k.InDoubt.Has(key, version, k.Now().Mono)
 }
 
-// Freeing returns a write that releases a key if its record shows an abandoned attempt. The
-// parameter hold describes this attempt. If deletes is true, the write deletes the record. The
-// client need not have read the record first.
+// Freeing returns a write that releases a key. DynamoDB applies the write only if the key's record
+// shows the abandoned attempt that the parameter "hold" describes. If deletes is true, the write
+// deletes the record. The client need not have read the record first.
 func (k *Keys) Freeing(hold protocol.Hold, deletes bool) *protocol.Write {
 	if deletes {
 		return k.Proto.Delete(hold)
@@ -247,8 +249,8 @@ const (
 	leftIsFresh = 2 * time.Second // how long a record is kept after the write that handed the key over: during this time, DynamoDB would almost certainly reject a grant
 )
 
-// Note keeps item, the record of key after a write that handed the key over. The
-// parameter sent is the time when the client sent that write.
+// Note keeps the record "item" of a key that was handed over. The parameter sent is the time when
+// the client sent the write that handed the key over, and item is the record after that write.
 func (l *Left) Note(key protocol.Key, item protocol.Item, sent decide.Instant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -34,8 +34,8 @@ func (w *call) first() {
 		w.held = []Holding{h}
 		return
 	}
-	// The caller has stopped waiting, so release the key. Begin before leaveOthers is called,
-	// because leaveOthers may wait until the call has left the queues of the other keys.
+	// The caller has stopped waiting, so release the key. Start the release before the call of
+	// leaveOthers, which may wait until the call has left the queues of the other keys.
 	given := w.c.detached(func() { w.c.keeper.GiveBack([]Holding{h}) })
 	w.leaveOthers(of)
 	<-given

@@ -149,8 +149,8 @@ func TestAcquireAnyWithoutRenewalSendsNothingAfterReturn(t *testing.T) {
 }
 
 // oftenHandedOver returns a client and its lock of "a", which the client's goroutines have often
-// handed to each other. When it is released, the next goroutine pauses to let other processes
-// acquire "a" first.
+// handed to each other. After the release of this lock, the next goroutine pauses to let other
+// processes acquire "a" first.
 func oftenHandedOver(w *lab.World) (*leasehold.Client, *lab.Wire, *leasehold.Lock) {
 	w.T.Helper()
 	cfg := lab.ConfigOf("locks", layout.AWSLabs{}) // this layout has no queue in its records
@@ -192,7 +192,7 @@ func TestPauseForOtherProcessesIsNotCutShortIfTurnIsPassedOn(t *testing.T) {
 		b = <-first
 		lab.Want(t, "key", b.Key().Partition, "b")
 		a = <-second
-		// Other processes may acquire "a" for two seconds after its release.
+		// After the release of "a", other processes have up to two seconds to acquire it first.
 		lab.WantTook(t, "a was granted after", began, time.Second, 2*time.Second)
 		w.Release(a)
 		w.Release(b)

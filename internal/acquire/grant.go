@@ -92,7 +92,7 @@ func (w *waiter) endSession() (lives bool, err error) {
 }
 
 // grant returns the next attempt and its write. If takeOver is true, the write replaces the grant
-// in the record. If it replaces an earlier takeover by this waiter, the new attempt counts as a
+// in the record. If that grant is an earlier takeover by this waiter, the new attempt counts as a
 // takeover from the same dead holder.
 func (w *waiter) grant(session Session, takeOver bool) (GrantAttempt, *protocol.Write) {
 	a := w.c.Attempt(w.want.Timing.Lease, session)
@@ -114,8 +114,8 @@ func (w *waiter) grant(session Session, takeOver bool) (GrantAttempt, *protocol.
 }
 
 // shows returns the waiter's attempt that the record shows as the current grant. It returns false
-// if there is none, or if less than half of its trusted time is left. The reply to the attempt may
-// be lost, or may be the rejection of a second copy.
+// if there is none, or if less than half of its trusted time is left. The client may not know that
+// the attempt was applied: its reply was lost, or was the rejection of a second copy.
 func (w *waiter) shows(item protocol.Item, sent []GrantAttempt) (GrantAttempt, bool) {
 	r, err := w.c.Decode(w.want.Key, item) // if item is nil, Decode returns an error and an empty record
 	if a, ok := w.handed(r); ok && err == nil && !r.Released {
@@ -174,7 +174,7 @@ func (w *waiter) leaveTried() []GrantAttempt {
 
 // leave ends the wait for the key and passes on the local turn. In the background, it frees the key
 // if an unanswered attempt has acquired it, and removes the waiter's queue entry. It must be called
-// last, and once, because its goroutine still uses the waiter.
+// last, and once, because the background goroutine still uses the waiter.
 func (w *waiter) leave() {
 	tried := w.leaveTried()
 	if w.ready {

@@ -15,8 +15,8 @@ func seeksAfter(t *testing.T, w *Place, delay time.Duration) {
 	}
 }
 
-// isNext fails the test unless Successor returns w. held is the grant of the key's holder. If w is
-// nil, Successor must return nil.
+// isNext fails the test unless Successor returns w, which may be nil. The parameter "held" is the
+// grant of the key's holder.
 func isNext(t *testing.T, l *LocalQueues, held *grant, w *Place) {
 	t.Helper()
 	if got := l.Successor(at("key"), held, false); got != w {

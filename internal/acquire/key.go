@@ -64,9 +64,9 @@ func (w *call) newWaiter(want *Want) *waiter {
 	}
 }
 
-// begin records that the call is first in the local queue, and pauses so that other processes can
-// acquire the key first. If the caller stops waiting, the next call in that queue pauses for the
-// rest: see leave.
+// begin records that the call is first in the local queue. It then pauses, so that other processes
+// can acquire the key first. If the caller stops waiting, the next call in that queue pauses for
+// the rest: see leave.
 func (w *waiter) begin(given turn) {
 	w.ready = true
 	until := durations.Sum(w.c.Now().Mono, given.delay)
@@ -76,8 +76,8 @@ func (w *waiter) begin(given turn) {
 }
 
 // move returns the next step of the waiter and the pause before it (see decide.Next). It never
-// returns a takeover of this client's own lock. After the pause, the caller must call move again.
-// The pause may end too early by the client's clock, which is not that of the timer.
+// returns a takeover of this client's own lock. After the pause, the caller must call move again,
+// because the timer uses another clock than the client, and may fire too early.
 func (w *waiter) move(u float64) (decide.Move, time.Duration) {
 	view, now := w.view, w.c.Now().Mono
 	// decide.Next wants a recent read before a takeover. While reads fail, pretend that the record
@@ -352,7 +352,8 @@ func (w *waiter) repeat(s step, f *attempts.Failure) error {
 }
 
 // isAnswered reports whether DynamoDB has answered a request for the key. The request may belong to
-// this call, to the call that it continues (core.GoesOn), or to a call ahead in the local queue.
+// this call, to an earlier call that this call continues (core.GoesOn), or to a call ahead in the
+// local queue.
 func (w *waiter) isAnswered() bool {
 	return w.view.Known || core.IsGoingOn(w.values, w.want.Key) || w.c.Local.IsKnown(w.want.Key)
 }

@@ -115,8 +115,8 @@ func (l *LocalQueues) take(key protocol.Key) bool {
 }
 
 // leave removes p from its queue. If the channel of p contains a turn, leave returns it and true,
-// and the caller must pass it on. If several places share the channel, it may be another place's
-// turn.
+// and the caller must pass it on. If several places share the channel, the turn may belong to
+// another place.
 func (l *LocalQueues) leave(p *Place) (turn, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -235,8 +235,8 @@ func (l *LocalQueues) holder(q *localQueue) *protocol.Record {
 }
 
 // tellHolder sends the holder to the queued calls with NoWait, and removes these calls. If no
-// holder is known, but the turn began with a delay, it sends the last holder before the turn. It
-// does nothing if there is no such holder. The caller must hold l.mu.
+// holder is known, but the turn began with a delay, it sends the last holder that was known before
+// this turn, if any. The caller must hold l.mu.
 func (l *LocalQueues) tellHolder(q *localQueue) {
 	if len(q.waiting) == 0 {
 		return
@@ -264,8 +264,8 @@ func (l *LocalQueues) granted(q *localQueue, key protocol.Key, grant Holding) {
 }
 
 // pass gives the turn to the next waiter. A waiter that accepts no hand-over usually sends a grant
-// before other processes see that the key is free. This favours the process, so pass counts it as a
-// hand-over. The caller must hold l.mu.
+// before other processes see that the key is free. So its turn favours this process as a hand-over
+// would, and pass counts it as a hand-over. The caller must hold l.mu.
 func (l *LocalQueues) pass(q *localQueue, key protocol.Key, delay time.Duration) {
 	several := len(q.waiting) > 0 && !q.waiting[0].acceptsHandOver()
 	if several && q.grant != nil {
@@ -300,9 +300,9 @@ func (q *localQueue) next() *Place {
 	return p
 }
 
-// Successor removes and returns the next waiter if the holder, whose grant is given, may hand the
-// key to it. Otherwise it returns nil, and the holder must release the key. The holder keeps the
-// turn until it calls HandOver or, after PutBack, passes the turn.
+// Successor removes and returns the next waiter if the holder may hand the key to it. Otherwise it
+// returns nil, and the holder must release the key. The parameter "grant" is the holder's grant.
+// The holder keeps the turn until it calls HandOver or, after PutBack, passes the turn.
 func (l *LocalQueues) Successor(key protocol.Key, grant Holding, queued bool) *Place {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -334,9 +334,9 @@ func (l *LocalQueues) PutBack(p *Place) {
 	}
 }
 
-// HandOver gives the turn to a waiter that Successor has returned, and also the key, unless granted
-// is nil. If the waiter has called leave meanwhile, HandOver returns false, and the previous holder
-// keeps the turn.
+// HandOver gives the turn to a waiter that Successor has returned. Unless granted is nil, the
+// waiter also gets the key. If the waiter has called leave meanwhile, HandOver returns false, and
+// the previous holder keeps the turn.
 func (l *LocalQueues) HandOver(to *Place, granted Holding) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -165,8 +165,8 @@ func (w *waiter) outside(front time.Time) *decide.Outside {
 // lacks the caller's data.
 func (w *waiter) handed(r protocol.Record) (GrantAttempt, bool) {
 	a, ok := attempts.Find(w.queue.entries, r.Grant)
-	// Use the shorter lease. The first renewal writes the waiter's own lease, and may be applied
-	// even if the waiter gets no answer.
+	// Use the shorter lease, because the first renewal writes the waiter's own lease, and may be
+	// applied even if the waiter gets no answer.
 	a.Handed, a.Lease = true, min(r.Lease, w.want.Timing.Lease)
 	// A hand-over does not check the done mark, so check it here. This is enough: once the waiter
 	// holds the key, no other client can set the mark.
@@ -181,9 +181,9 @@ func (w *waiter) isSliver(a GrantAttempt) bool {
 	return w.c.Now().Remaining(until) < min(time.Second, w.want.Timing.Trust()/2)
 }
 
-// queueEntry returns the waiter's last entry with its last known index, or nil if it was not in the
-// queue. Between a join and the next read, it assumes index 0. If that is wrong, DynamoDB rejects
-// the write, and the reply shows the index.
+// queueEntry returns the waiter's last entry with its last known index, or nil if the queue had no
+// entry of the waiter. Between a join and the next read, it assumes index 0. If that is wrong,
+// DynamoDB rejects the write, and the reply shows the index.
 func (w *waiter) queueEntry() *protocol.QueueEntry {
 	place := w.queue.place
 	if w.queue.joining {

@@ -88,9 +88,9 @@ type Trouble struct {
 // Passed is called when a request has had an answer.
 func (t *Trouble) Passed() { t.since = 0 }
 
-// Report emits the event WaitError for a failed request, at most once per ReportEvery. It reports
-// throttling only after ReportEvery of failures, as a throttled request has an event of its own.
-// Refusals and failed conditions are answers, and not reported.
+// Report emits the event WaitError for a failed request, at most once per ReportEvery. A throttled
+// request has an event of its own, so Report reports it only if requests have failed for
+// ReportEvery. Refusals and failed conditions are answers, so Report does not report them.
 func (t *Trouble) Report(ctx context.Context, c *Acquirer, key protocol.Key, f *attempts.Failure) {
 	if f.Cause == decide.Refused || f.Cause == decide.ConditionFailed || ctx.Err() != nil {
 		return

@@ -119,8 +119,8 @@ func endpointOf(r *http.Request) string {
 }
 
 // missing returns the error for a reply without the given field, which DynamoDB always sends. It
-// returns nil if the SDK has not read the reply from a server. A wrapper around the SDK's client
-// has then made the reply, and may omit empty fields.
+// returns nil if the reply was not read from a server: a wrapper around the SDK's client has made
+// it, and may omit empty fields.
 func missing(reply middleware.Metadata, what string) error {
 	raw, ok := awsmiddleware.GetRawResponse(reply).(*smithyhttp.Response)
 	if !ok {

@@ -33,9 +33,9 @@ func FailureOf(err error) *Failure {
 	return f
 }
 
-// After returns f or, if f is a denial that may be temporary, a Failure with the cause Unreachable,
-// after which a waiter retries. A denial may be temporary if the parameter "answered" is true:
-// DynamoDB has answered an earlier request of the same wait. A nil f is allowed.
+// After returns f, except that it gives a denial that may be temporary the cause Unreachable, so
+// that a waiter retries. A denial may be temporary if the parameter "answered" is true: DynamoDB
+// has answered an earlier request of the same wait. A nil f is allowed.
 func (f *Failure) After(answered bool) *Failure {
 	if answered && f != nil && f.Cause == decide.Refused && decide.Denied(f.Err) {
 		return &Failure{Cause: decide.Unreachable, Err: f.Err}
@@ -59,8 +59,8 @@ func (s *Sender) classify(ctx context.Context, err error) error {
 	return &Failure{Cause: cause, Err: err}
 }
 
-// UnsignedError is the error of a request that the SDK did not send because it had no credentials.
-// DynamoDB had accepted an earlier request of the client.
+// UnsignedError is the error of a request that the SDK did not send because it had no credentials,
+// although DynamoDB had accepted an earlier request of the client.
 type UnsignedError struct{ Err error }
 
 func (e *UnsignedError) Error() string {

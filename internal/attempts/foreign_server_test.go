@@ -191,9 +191,9 @@ func TestErrorOfTimedOutCallIncludesErrorOfLastAnsweredAttempt(t *testing.T) {
 		}},
 	}, func(t *testing.T, w *lab.World, r row) {
 		var opts []leasehold.AcquireOption
-		// Turn off background renewals, because Renew sends nothing while a background renewal is in
-		// flight. A shared lease neither allows nor needs WithoutRenewal, because the record of such a
-		// lock is renewed only every twenty minutes.
+		// Turn off background renewals, because Renew sends nothing while a background renewal is
+		// in flight. With a shared lease, WithoutRenewal is neither allowed nor needed: a lock's
+		// record is renewed only every twenty minutes.
 		if !r.config.SharedLease {
 			opts = append(opts, leasehold.WithoutRenewal())
 		}

@@ -36,9 +36,9 @@ func Outlive(limit context.Context, detach func(func()), sent Sent, write func()
 	return over, Await(limit, over, sent)
 }
 
-// Await waits until the channel "done" is closed, which means that the write has ended, and returns
-// nil. If the context "limit" is cancelled while a request has no answer, the outcome is unknown:
-// Await returns the cause of the cancellation, joined with sent.LastErr.
+// Await waits for the end of the write, which closes the channel "done". It then returns nil. If
+// the context "limit" is cancelled while a request has no answer, the outcome is unknown: Await
+// returns the cause of the cancellation, joined with sent.LastErr.
 func Await(limit context.Context, done <-chan struct{}, sent Sent) (unknown error) {
 	select {
 	case <-done:

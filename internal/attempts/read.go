@@ -37,10 +37,10 @@ func (s *Sender) Read(ctx context.Context, key protocol.Key) (protocol.Item, err
 	return out.Item, nil
 }
 
-// ReadAll reads the items with the given keys by as few strongly consistent BatchGetItem
-// requests as possible. It returns the items that it has read, with nil for an item that does not
-// exist, and the number of requests. The error is a *Failure, and concerns all keys for which there
-// is no item: DynamoDB may throttle the reads of some keys alone.
+// ReadAll reads the items with the given keys by as few strongly consistent BatchGetItem requests
+// as possible. The result maps each key that was read to its item, or to nil if no item exists.
+// ReadAll also returns the number of requests. The error is a *Failure, and concerns all keys that
+// the map lacks: DynamoDB may throttle the reads of some keys alone.
 func (s *Sender) ReadAll(ctx context.Context, keys []protocol.Key) (map[protocol.Key]protocol.Item, int, error) {
 	items := make(map[protocol.Key]protocol.Item, len(keys))
 	requests := 0

@@ -247,9 +247,9 @@ func (q *Sequence[A]) Send(ctx context.Context, s *Sender, op Operation[A], a A,
 	return r
 }
 
-// Run sends attempts of op until the sequence ends. It sends no retry once limit ends, or
-// MostUnanswered attempts of this call have had no answer. When limit ends, the request in flight
-// continues. When ctx ends, that request is cancelled, so ctx must last longer than limit.
+// Run sends attempts of op until the sequence ends. It sends no retry after limit has ended, or
+// after MostUnanswered attempts of this call have had no answer. When limit ends, the request in
+// flight continues. When ctx ends, that request is cancelled, so ctx must last longer than limit.
 func (q *Sequence[A]) Run(ctx, limit context.Context, s *Sender, op Operation[A]) Result[A] {
 	pauses := op.Pauses
 	before := len(q.Unanswered())

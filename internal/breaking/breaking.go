@@ -87,9 +87,9 @@ func (b *Break) free(ctx context.Context, latest *attempts.Latest) (maybe bool, 
 	}
 }
 
-// shows returns the attempt in sent that has freed the key, by the version in the record. In some
-// layouts, a free key has no record or no version. Then the method assumes success if an earlier
-// attempt had no answer.
+// shows returns the attempt that has freed the key: its version is in the record. In some layouts,
+// a free key has no record or no version. Then shows assumes success if an earlier attempt had no
+// answer.
 func (b *Break) shows(item protocol.Item, sent []attempts.Version) (attempts.Version, bool) {
 	last, unanswered := sent[len(sent)-1], len(sent) > 1
 	if item == nil {

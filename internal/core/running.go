@@ -69,9 +69,9 @@ func deepen() {
 	runtime.KeepAlive(&frame)
 }
 
-// IsClosing reports whether Close has been called. A call of Acquire that is granted a lock after
-// that must release it itself. A lock that Resume resumes after that is not released, and its lease
-// expires.
+// IsClosing reports whether Close has been called. If Acquire is granted a lock afterwards, Acquire
+// must release it itself. If Resume resumes a lock afterwards, the lock is not released, and its
+// lease expires.
 func (r *Running) IsClosing() bool { return r.Closing.Err() != nil }
 
 // UntilClosing returns a copy of ctx that is also cancelled, with ErrClosed, when Close is
@@ -170,7 +170,7 @@ func (e *Env) Call(ctx context.Context, op string, key protocol.Key, fn func(con
 	return fn(ctx)
 }
 
-// AtLeastGrace returns a context that has the values of ctx, but not its cancellation. The context
+// AtLeastGrace returns a context that has the values of ctx, but not its cancellation. The result
 // is cancelled once the context "end" has been cancelled and ReleaseGrace has passed since the call
 // of AtLeastGrace.
 func (e *Env) AtLeastGrace(ctx, end context.Context) (context.Context, context.CancelFunc) {

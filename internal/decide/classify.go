@@ -151,8 +151,8 @@ func (c Cause) After(accepted bool) Cause {
 }
 
 // ServerSilent reports whether err means that the server of a request did not answer in time, or
-// answered with a server error. The server is DynamoDB, or the server of a credential provider,
-// which may not have started yet.
+// answered with a server error. The server is DynamoDB, or belongs to a credential provider and may
+// not have started yet.
 func ServerSilent(err error) bool {
 	_, unsent := as[*smithyhttp.RequestSendError](err)
 	return unsent || status(err) >= 500 || errors.Is(RequestError(err), context.DeadlineExceeded)

@@ -43,8 +43,8 @@ func ClassifyCommit(err error, items, guards int) CommitReply {
 }
 
 // cancelledBy returns the meaning of the reasons why a commit was cancelled (DynamoDB API
-// reference, TransactWriteItems, "Cancellation Reasons"). If they differ, the first of these
-// counts: GuardFailed, Refused (for a guard), WriteFailed, Busy. A cancelled transaction has
+// reference, TransactWriteItems, "Cancellation Reasons"). If the reasons differ, the first in this
+// order counts: GuardFailed, Refused (for a guard), WriteFailed, Busy. A cancelled transaction has
 // written nothing.
 func cancelledBy(reasons []types.CancellationReason, items, guards int) CommitReply {
 	t := CommitReply{Effect: NotApplied, Cause: Refused, Failed: map[int]map[string]types.AttributeValue{}}

@@ -43,8 +43,8 @@ func (i Instant) Earlier(o Instant) Instant {
 }
 
 // TrustedUntil returns the time when a holder must stop trusting a grant or renewal: sent + lease −
-// margin. The client reads sent just before it sends the request. Other clients count the lease
-// only after DynamoDB has written the record.
+// margin. The parameter "sent" is the time just before the client sends the request. Other clients
+// count the lease only after DynamoDB has written the record.
 func TrustedUntil(sent Instant, lease, margin time.Duration) Instant {
 	return sent.Add(durations.Less(lease, margin))
 }
@@ -89,8 +89,8 @@ func NextRenewal(period, took, left time.Duration, displaced bool, u float64) ti
 }
 
 // RenewalRetry returns the pause after a failed renewal, when n earlier renewals in a row have
-// failed. A positive left limits the pause. A left of 0 or less occurs only while the client holds
-// the lock through an outage (HoldThroughOutage of layout.AWSLabs).
+// failed. If left is positive, it limits the pause. Otherwise the client holds the lock through an
+// outage (HoldThroughOutage of layout.AWSLabs).
 func RenewalRetry(n int, period, left time.Duration, u float64) time.Duration {
 	const first = 50 * time.Millisecond
 	most := min(period/4, 5*time.Second)
@@ -128,9 +128,9 @@ type Pace struct {
 	raised    time.Duration // monotonic time when Succeeded last raised the pace, or Throttled lowered it
 }
 
-// Constants that determine how a Pace changes. A renewal sent until paceHolds after a cut does not
-// lower the pace again: the table often throttles several together. The lower bounds are paceLeast
-// renewals per second, and paceReserve times the rate that keeps every lease trusted.
+// Constants that determine how a Pace changes. Several renewals are often throttled together, so
+// those sent within paceHolds after a cut do not lower the pace again. The lower bounds are
+// paceLeast renewals per second, and paceReserve times the rate that keeps every lease trusted.
 const (
 	paceCut     = 0.8
 	paceHolds   = 250 * time.Millisecond
@@ -182,9 +182,9 @@ func (p Pace) Gap() time.Duration {
 // record will never have again. If tried does not contain shown, DynamoDB may still apply all
 // attempts.
 //
-// If there are more than most versions, StillToName omits the oldest, but never shown. This is
-// safe: if DynamoDB applies an omitted attempt after all, it rejects the holder's next write, and
-// no key is granted twice.
+// If there are more versions than the parameter "most", StillToName omits the oldest, but never
+// shown. This is safe: if DynamoDB applies an omitted attempt after all, it rejects the holder's
+// next write, and no key is granted twice.
 func StillToName(tried []string, shown string, most int) []string {
 	first := slices.Index(tried, shown)
 	if first < 0 {

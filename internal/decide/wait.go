@@ -90,8 +90,8 @@ func IsSuspended(end, wall time.Time, lease time.Duration) bool {
 const leastLongest = 25 * time.Millisecond
 
 // LongestPauseInQueue returns the longest pause of a queued waiter. The parameters are the leases
-// of the waiter (own) and of the holder (held). The holder may hand the key over during the pause.
-// Most of the hand-over lease, or of own if shorter, must then be left.
+// of the waiter (own) and of the holder (held). If the holder hands the key over during the pause,
+// most of the hand-over lease, or of own if shorter, must be left when the pause ends.
 func LongestPauseInQueue(own, held time.Duration) time.Duration {
 	return max(min(LongestQueuePause, min(own, HandOverLease(held))/4), leastLongest)
 }
@@ -128,7 +128,7 @@ func (j *Joins) Take(now time.Duration) bool {
 
 // queuesAtOnce is the number of queues that a call for one of several keys joins at first (see
 // Queues). It is small because two holders may hand keys to the call at once. The call must then
-// release one, which delays other waiters.
+// release one of the keys, which delays other waiters.
 const (
 	queuesAtOnce = 2
 	queuesMore   = time.Second
@@ -156,8 +156,8 @@ const (
 )
 
 // lately is the longest age of a read on which a waiter bases a takeover. If many waiters poll the
-// key, the last read is often older. Another waiter has then probably taken the key over, so the
-// waiter reads again.
+// key, the last read is often older, and another waiter has probably taken the key over since. So
+// the waiter reads again.
 const lately = time.Second
 
 // Next returns the next step of a waiter, and the pause before it. Pauses between reads grow with
@@ -189,8 +189,8 @@ func Next(v View, now time.Duration, u float64) (Move, time.Duration) {
 }
 
 // DeadByVersion returns the monotonic time when a holder will be dead if it does not renew: since +
-// lease. The observing client first saw the current version of the record at since, by its
-// monotonic clock.
+// lease. The parameter "since" is the monotonic time when the observing client first saw the
+// current version of the record.
 func DeadByVersion(since, lease time.Duration) time.Duration { return durations.Sum(since, lease) }
 
 // DeadByClock returns the monotonic time, perhaps past, when the wall clock shows expires + skew +
@@ -212,8 +212,8 @@ func LooksDead(written time.Time, lease time.Duration, wall time.Time) bool {
 func soon(age time.Duration) time.Duration { return max(250*time.Millisecond, age/20) }
 
 // Pause returns the time between two reads of a record, for a grant of the given age. Its mean is
-// age or soon(age), whichever is shorter, between low and high. Its random deviation is at most
-// half the mean: more would delay notice of releases.
+// the shorter of age and soon(age), but at least low and at most high. Its random deviation is at
+// most half the mean: more would delay notice of releases.
 func Pause(age, low, high time.Duration, u float64) time.Duration {
 	return durations.Scale(min(max(min(age, soon(age)), low), high), 0.5+u)
 }
@@ -267,9 +267,9 @@ type Outside struct {
 }
 
 // Front returns the median of the known times when the queued waiters began to wait, or zero if
-// none is known. A waiter outside the queue that began earlier is overdue. With the third quartile
-// instead, more waiters would compete for the last entries: with 64 clients, each grant would cost
-// three more reads.
+// none is known. A waiter without a place in the queue is overdue if it began to wait earlier. With
+// the third quartile instead, more waiters would compete for the last entries: with 64 clients,
+// each grant would cost three more reads.
 func Front(began []time.Time) time.Time {
 	known := slices.DeleteFunc(slices.Clone(began), time.Time.IsZero)
 	if len(known) == 0 {

@@ -35,7 +35,8 @@ func (c *Holds) Close(ctx context.Context) error {
 	locks := slices.Concat(cl.failedBesides(held), held)
 	cl.freeAll(locks)
 	c.WaitIdle(limit)
-	// The release of another call may have failed since Close has begun: no timer repeats it now.
+	// A release by another call may have failed since Close began, and no timer repeats that
+	// release.
 	if limit.Err() == nil {
 		late := cl.failedBesides(locks)
 		for _, h := range late {
@@ -104,7 +105,7 @@ func (cl *closer) freeAll(locks []*Lock) {
 	defer cancel()
 	for _, h := range locks {
 		// Cancel the lock's contexts. This asks a function that the method Do runs under the lock
-		// to return. The lease is renewed until it has returned.
+		// to return. Until the function has returned, the lease is renewed.
 		h.cancelHandles(core.ErrClosed)
 	}
 	var ofSession []*Lock

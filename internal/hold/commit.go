@@ -49,8 +49,8 @@ func (g *Group) commit(t *transaction) error {
 }
 
 // CommitAndRelease commits like Commit, and also frees the keys: in the same transaction if the
-// writes are applied, and otherwise by separate releases. If "wrong", the error of invalid options,
-// is not nil, CommitAndRelease commits nothing, and only frees the keys.
+// writes are applied, and otherwise by separate releases. If "wrong" is not nil, the options are
+// invalid, and CommitAndRelease commits nothing and only frees the keys.
 func (g *Group) CommitAndRelease(ctx context.Context, writes []types.TransactWriteItem, terms []Terms, wrong error) error {
 	rs, err := g.releases(terms), wrong
 	if err == nil {
@@ -178,8 +178,8 @@ func (l *Handle) begin(limit context.Context, r *release) error {
 
 // commitWithReleases sends writes and releases in one transaction, which it also stores in *now. A
 // grant that other handles share is guarded, not released. If the transaction is committed, its
-// releases end. Otherwise only the releases of lost locks end. After an unknown outcome, each
-// lock's freeing records the attempt, which may have freed the key.
+// releases end. Otherwise only the releases of lost locks end. After an unknown outcome, the field
+// freeing of each lock keeps the attempt, which may have freed the key.
 func (g *Group) commitWithReleases(ctx context.Context, rs []*release, writes []types.TransactWriteItem, now *attempts.Latest) error {
 	fs := make([]*freeing, len(rs)) // an element is nil if other handles share that lock's grant
 	sent := make([]releaseAttempt, len(rs))

@@ -136,7 +136,7 @@ func TestTwoHandlesOfGrantCanCommitAndReleaseConcurrently(t *testing.T) {
 }
 
 // The outer handle is released while the inner one commits and releases. So the inner handle is the
-// grant's last, and a second Release of it must wait until the key is free.
+// grant's last, and its second Release must wait until the key is free.
 func TestReleaseAfterCommitAndReleaseWaitsUntilKeyIsFree(t *testing.T) {
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		s := newSharedGrant(t, w, cfg, false)

@@ -170,7 +170,8 @@ func (f *freeing) run(op attempts.Operation[releaseAttempt]) attempts.Result[rel
 func (h *Lock) longestPause() time.Duration { return max(time.Second, h.lease.Root().Duration()/15) }
 
 // end ends the current release with err. The next goroutine in the local queue may then acquire the
-// key. If the holder was asked to step down, it first lets the waiters of other clients acquire it.
+// key. If the holder was asked to step down, this goroutine first lets waiters of other clients
+// acquire the key.
 func (f *freeing) end(err error) {
 	f.marked = f.marked || err == nil && f.done() != nil
 	f.report(err, f.repeat(err))
@@ -235,7 +236,7 @@ func (f *freeing) isOfUse() bool {
 }
 
 // report logs the error of a failed release, and emits the release's event with the number of
-// requests since the last event. It does nothing if a timer has begun this release, and another
+// requests since the last event. It does nothing if a timer has begun this release, and a timer
 // will repeat it (only for a lock without a session).
 func (f *freeing) report(err error, repeated bool) {
 	h := f.h

@@ -204,8 +204,8 @@ func TestSecondReleaseDoesNotReleaseNextGrantOfKey(t *testing.T) {
 	})
 }
 
-// A renewal is applied to a record with damaged data, so the lock is lost. But the record shows its
-// grant. While a shared lease is renewed, no other client can free the key.
+// A renewal is applied to a record with damaged data, so the lock is lost. But the record still
+// shows the lock's grant. While a shared lease is renewed, no other client can free the key.
 func TestReleaseFreesKeyThatWasLostBecauseRecordIsDamaged(t *testing.T) {
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		_, _, lock := w.Holding(cfg)

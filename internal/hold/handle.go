@@ -61,9 +61,9 @@ func (l *Handle) TrustedUntil() time.Time {
 	return wall.Add(left).Round(0)
 }
 
-// add adds l to the handles of the grant, and starts its warnings. The context of l inherits
-// the values of parent, a context that is never cancelled. The caller must hold h.mu, unless
-// no other goroutine can use the lock yet.
+// add adds l to the handles of the grant, and starts the warnings of l. The context of l inherits
+// the values of parent, a context that is never cancelled. The caller must hold h.mu, unless no
+// other goroutine can use the lock yet.
 func (h *Lock) add(parent context.Context, l *Handle) {
 	l.h = h
 	l.ctx = newLockContext(parent, &boundLock{by: h, outer: boundLockOf(parent)}, func() error { return core.Public(h.lease.Ended()) })
@@ -280,7 +280,7 @@ func withoutReleaseOf(ctx context.Context, holds ...*Lock) (context.Context, con
 	}
 	follow(ctx)
 	// Once the release has ended ctx, ctx hides two other events: the end of a context passed to
-	// Bind, and its own deadline. Both must end the new context.
+	// Bind, and the deadline of ctx. Both must end the new context.
 	for held := boundLockOf(ctx); held != nil; held = held.outer {
 		if held.bound != nil && slices.Contains(holds, held.by) {
 			follow(held.bound)

@@ -77,8 +77,8 @@ type noPool struct{ *lab.Wire }
 func (noPool) GetTransport() *http.Transport { return &http.Transport{} }
 
 // crowded returns a client that holds "job" and eight other locks. After a call of "another", the
-// next hand-over of "job" logs a warning, which blocks until the channel is closed. By then the
-// hand-over is applied, but the client has not checked whether the goroutine still waits.
+// next hand-over of "job" is applied, and then logs a warning, which blocks until the channel is
+// closed. Only after that does the client check whether the goroutine still waits.
 func crowded(w *lab.World, until <-chan struct{}) (c *leasehold.Client, wire *lab.Wire, job *leasehold.Lock, another func()) {
 	wire = w.Wire()
 	cfg := lab.Config()

@@ -120,8 +120,9 @@ type release struct {
 	done    chan struct{}
 	err     error // error of the release; valid once done is closed
 
-	// refused is true if DynamoDB refused the last request for good, so that a repetition is of little
-	// use. Only the release to which freeing.r points uses it: it alone sends requests.
+	// refused is true if DynamoDB refused the last request for good, so that a repetition is of
+	// little use. Only the release to which freeing.r points sends requests, so only that release
+	// uses refused.
 	refused bool
 }
 

@@ -49,9 +49,9 @@ func (r *row) named(versions []string) protocol.Hold {
 	return protocol.Hold{Key: r.key, Owner: r.owner, Grants: []string{r.grant}, Token: r.token, Versions: versions}
 }
 
-// narrow reads the record if there are more than MostUnanswered versions. It removes attempts that
-// can no longer be applied from tried and *versions. It repeats failed reads until limit is done,
-// or the time "until" has passed. It returns the number of reads.
+// narrow reads the record if there are more than MostUnanswered versions. It removes from tried and
+// *versions the attempts that can no longer be applied. It repeats failed reads until limit is
+// done, or the time "until" has passed. It returns the number of reads.
 func (r *row) narrow(
 	ctx, limit context.Context, versions *[]string, tried *attempts.Sequence[releaseAttempt], until decide.Instant,
 ) (reads int, err error) {

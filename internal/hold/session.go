@@ -142,8 +142,8 @@ func (s *session) lockTransactions(ctx context.Context) (leave func()) {
 	if s == nil {
 		return func() {}
 	}
-	// Only the transaction that holds s.queue waits for s.naming. A renewal of the row waits for
-	// s.naming alone. So at most two transactions delay it: the one in flight, and the one that
+	// Only the transaction that holds s.queue waits for s.naming. A renewal of the row waits only
+	// for s.naming. So at most two transactions delay it: the one in flight, and the one that
 	// waits.
 	for _, mutex := range []ctxmutex.Mutex{s.queue, s.naming} {
 		select {

@@ -82,9 +82,9 @@ func (s *session) check(locks map[string]*Lock) {
 	})
 }
 
-// checked is called after a check of h; "id" is the id of its notice, or of its grant. A check
-// without an answer is repeated after the session's next renewal. If no notice names the lock,
-// s.unchecked remembers it until then.
+// checked is called after a check of h. The parameter "id" is the id of a notice that names h, or
+// of the grant of h. A check without an answer is repeated after the session's next renewal. If no
+// notice names h, s.unchecked contains h until then.
 func (s *session) checked(id string, h *Lock, answered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -124,7 +124,8 @@ func (s *session) isMarked(item protocol.Item, sent []releaseAttempt) bool {
 	if err != nil {
 		// The row is damaged or missing. A dead row is kept for a long time, so if the row is
 		// missing, an operator has deleted it. If an attempt had no reply, assume that it was
-		// applied before that. The method close ignores the result if the session was lost.
+		// applied before the deletion or damage. The method close ignores the result if the session
+		// was lost.
 		return s.marks.Silent()
 	}
 	_, ours := attempts.Find(sent, r.Version)

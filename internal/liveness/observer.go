@@ -26,8 +26,8 @@ func RuleOf(proto protocol.Protocol, caps layout.Capabilities) Rule {
 }
 
 // deadAt returns the monotonic time from which the holder of r is dead if it does not renew. That
-// time may be past. The version of r was first read at since. The parameters now and wall are
-// readings of both clocks at one moment.
+// time may be past. The parameter "since" is the time when the version of r was first read. The
+// parameters now and wall are readings of both clocks at one moment.
 func (by Rule) deadAt(r protocol.Record, since, now time.Duration, wall time.Time) time.Duration {
 	if by.Clocked {
 		return decide.DeadByClock(r.ExpiresAt, by.Skew, by.Step, wall, now)
@@ -39,9 +39,9 @@ func (by Rule) deadAt(r protocol.Record, since, now time.Duration, wall time.Tim
 	return dead
 }
 
-// GrantOf returns a string that identifies a grant of a key, and that renewals do not change. For
-// grants without an id, by other libraries, it is the owner, perhaps empty. In layouts with an
-// expiry time, it is then the version, as libraries of these layouts never renew.
+// GrantOf returns a string that identifies a grant of a key, and that renewals do not change. For a
+// grant without an id, by another library, it is the owner, perhaps empty. But in layouts with an
+// expiry time it is the version, as libraries of these layouts never renew.
 func GrantOf(r protocol.Record) string {
 	if r.Lease > 0 {
 		return cmp.Or(r.Grant, r.Owner)
@@ -115,9 +115,9 @@ func New(env *core.Env) *Observer {
 	return &Observer{Env: env, Records: observed.New(env.Memory), sessions: map[string]*Session{}}
 }
 
-// Observe decodes item, the record of key in a reply that arrived at now. If the key is held, it
-// also returns when this version was first seen. If item is nil, it returns an empty released
-// record.
+// Observe decodes item as the record of key. The parameter now is the time when the reply with this
+// item arrived. If the key is held, Observe also returns when the version in item was first seen.
+// If item is nil, Observe returns an empty released record.
 func (o *Observer) Observe(key protocol.Key, item protocol.Item, now decide.Instant) (protocol.Record, observed.Version, error) {
 	r := protocol.Record{Released: true}
 	if item != nil {

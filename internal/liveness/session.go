@@ -76,8 +76,8 @@ func (s *Session) enter(ctx context.Context) error {
 }
 
 // Look returns the session's row, and the monotonic time when the session may be marked dead. For a
-// dead session, that time is math.MinInt64. Look reads the row unless the session is dead or was
-// read less than fresh ago.
+// dead session, that time is math.MinInt64. Look reads the row, unless the session is dead or the
+// last read is newer than the duration "fresh".
 func (s *Session) Look(ctx context.Context, fresh time.Duration) (row protocol.Record, deadAt time.Duration, err error) {
 	if err := s.enter(ctx); err != nil {
 		return protocol.Record{}, 0, err

@@ -272,8 +272,8 @@ func (q *Scheduler) ended(l *Lease, out Outcome) {
 	q.sendDue(now)
 }
 
-// setTimer sets the timer for the next call of sendDue. It fires when the next lease becomes due.
-// If a due lease waits only for the pace, it fires when the pace allows the attempt, if that is
+// setTimer sets the timer for the next call of sendDue: to the time when the next lease becomes
+// due, or to the time when the pace allows an attempt for which a due lease waits, whichever is
 // earlier. The caller must hold q.mu.
 func (q *Scheduler) setTimer(now time.Time) {
 	at := time.Time{}

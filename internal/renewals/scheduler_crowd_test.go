@@ -106,9 +106,9 @@ func TestSimultaneousRenewalsAreSpreadWithinTwoRenewalPeriods(t *testing.T) {
 		wire.SetFault(until(time.Now().Add(1900 * time.Millisecond)))
 		lab.Elapse(1900 * time.Millisecond)
 	}
-	// A stall makes renewals late. The next renewals of these leases come at random times, so a window
-	// has more than tc.most only once in millions of runs. Without random times, a window would have
-	// 100 or more, and over 300 after a stall with few slots.
+	// A stall makes renewals late. The next renewals of these leases come at random times, so a
+	// window has more than tc.most renewals only once in millions of runs. Without random times, a
+	// window would have 100 or more, and over 300 after a stall with few slots.
 	type row struct {
 		places int
 		most   int

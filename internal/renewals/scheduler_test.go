@@ -290,9 +290,9 @@ func TestRenewalIsRepeatedImmediatelyOnlyAfterTransactionConflict(t *testing.T) 
 	}
 }
 
-// Waited must return true while a renewal waits for a slot, and until it has finished. Then it must
-// return false: otherwise a later pause of the process would not be reported as the reason for a
-// loss.
+// Waited must return true while a renewal waits for a slot, and until that renewal has finished.
+// Afterwards it must return false: otherwise a later pause of the process would not be reported as
+// the reason for a loss.
 func TestDelayedRenewalCountsAsWaitingUntilItEnds(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		busy := b.lease("busy", 4*time.Second, trust, 300*time.Millisecond, Renewed) // its first attempt is sent at 3 s

@@ -249,7 +249,7 @@ const (
 	leftIsFresh = 2 * time.Second // how long a record is kept after the write that handed the key over: during this time, DynamoDB would almost certainly reject a grant
 )
 
-// Note keeps the record "item" of a key that was handed over. The parameter sent is the time when
+// Note keeps the record "item" of a key that was handed over. The parameter "sent" is the time when
 // the client sent the write that handed the key over, and item is the record after that write.
 func (l *Left) Note(key protocol.Key, item protocol.Item, sent decide.Instant) {
 	l.mu.Lock()

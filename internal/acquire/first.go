@@ -14,8 +14,8 @@ import (
 )
 
 // otherKeysEvery is the least time between two reads of a key whose queue the call has not joined.
-// It applies once the call has joined another queue. There may be many such keys, and each read
-// costs a read unit per key.
+// It applies only after the call has joined another queue. There may be many such keys, and each
+// read costs a read unit per key.
 const otherKeysEvery = 250 * time.Millisecond
 
 // first acquires the first key of the call that becomes free, and stops waiting for the
@@ -153,7 +153,7 @@ func (w *call) next(u float64) (_ *waiter, wait time.Duration, look bool, _ erro
 
 // mustReadAll reports whether to read all keys next. It returns true if at least two keys, but not
 // all, await their first request: one read costs less than several rejected grants. With NoWait,
-// the call instead sends grants, as a key may be free.
+// the call instead sends grants, because a key may be free.
 func (w *call) mustReadAll(ready []*waiter) bool {
 	unread := 0
 	for _, of := range ready {
@@ -243,9 +243,9 @@ func (w *call) pause(d time.Duration) bool {
 	return false
 }
 
-// due returns the keys whose records are to be read now. As a rule, these are the few keys
-// whose queues the call has joined. If it is also time to read another key, due returns all
-// keys, as one request can read them together. It never returns a key for which backsOff returns true.
+// due returns the keys whose records are to be read now. As a rule, these are the few keys whose
+// queues the call has joined. If it is also time to read another key, due returns all keys, because
+// one request can read them together. It never returns a key for which backsOff returns true.
 func (w *call) due() []*waiter {
 	ready, now := slices.DeleteFunc(w.candidates(), (*waiter).backsOff), w.c.Now().Mono
 	var queued []*waiter
@@ -262,8 +262,8 @@ func (w *call) due() []*waiter {
 	return queued
 }
 
-// backsOff reports whether the record is not to be read now, because the last read has failed: it is
-// too early to repeat that read, or the waiter can send a grant without it.
+// backsOff reports whether the record is not to be read now, because the last read has failed: it
+// is too early to repeat that read, or the waiter can send a grant without a read.
 func (w *waiter) backsOff() bool {
 	if w.failing != looking {
 		return false
@@ -319,8 +319,8 @@ func (w *call) readAll(of []*waiter) (map[protocol.Key]protocol.Item, int, error
 	return items, requests, err
 }
 
-// notAcquired returns nil if the call continues to wait, as it always does without NoWait.
-// Otherwise it returns the error of the call. The error names the first key that is held, or for
+// notAcquired returns nil if the call continues to wait. Without NoWait, it always does. Otherwise
+// notAcquired returns the error of the call. The error names the first key that is held, or for
 // which DynamoDB has not answered in time.
 func (w *call) notAcquired() error {
 	late := w.isLate()

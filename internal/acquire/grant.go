@@ -216,7 +216,7 @@ func (w *waiter) freeInDoubt(tried []GrantAttempt) {
 	}
 }
 
-// leaveInDoubt records attempts, given by their versions, as in doubt (see IsInDoubt). It also
+// leaveInDoubt records the attempts with the given versions as in doubt (see IsInDoubt). It also
 // calls Keeper.CheckSoon.
 func (c *Acquirer) leaveInDoubt(key protocol.Key, versions []string) {
 	if len(versions) == 0 {

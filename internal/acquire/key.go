@@ -252,9 +252,9 @@ func (w *waiter) lookAtSession() error {
 	return err
 }
 
-// noteAppearsDead notes whether the holder appears dead by the timestamps in r, its record or
-// session row. Only the first version that the waiter saw can appear dead: a client that writes a
-// later one is evidently alive. This client's own lock never appears dead.
+// noteAppearsDead notes whether the holder appears dead by the timestamps in r, which is the
+// holder's record or session row. Only the first version that the waiter saw can appear dead: a
+// client that writes a later one is evidently alive. This client's own lock never appears dead.
 func (w *waiter) noteAppearsDead(r protocol.Record) {
 	if w.met == nil {
 		w.met = []string{r.Version}
@@ -314,8 +314,8 @@ func (w *waiter) failed(s step, err error) error {
 }
 
 // drop ends the wait for this key, whose record is missing or damaged. It undoes the key's writes
-// at once, as the wait for other keys may be long. If no key is left, it returns the errors of all
-// keys, otherwise nil.
+// at once, because the wait for other keys may be long. If no key is left, it returns the errors of
+// all keys. Otherwise it returns nil.
 func (w *waiter) drop(err error) error {
 	w.dropped = err
 	if !w.missing {

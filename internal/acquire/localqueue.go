@@ -143,8 +143,8 @@ func (l *LocalQueues) Holder(key protocol.Key) *protocol.Record {
 	return nil
 }
 
-// LastHolder returns the result of Holder or, if that is nil, the holder that was last reported in
-// an earlier turn. That holder may have released the key since.
+// LastHolder returns the result of Holder. If that is nil, it returns the holder that was last
+// reported in an earlier turn, which may have released the key since.
 func (l *LocalQueues) LastHolder(key protocol.Key) *protocol.Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -134,8 +134,8 @@ func (w *waiter) noteQueue(shown protocol.Record) {
 	}
 }
 
-// position returns the data from which decide.Next computes the pauses of a waiter in the
-// queue of record r. The parameter ahead counts the entries before the waiter's own entry.
+// position returns the data from which decide.Next computes the pauses of a waiter in the queue of
+// record r. The parameter "ahead" counts the entries before the waiter's own entry.
 func (w *waiter) position(ahead int, r protocol.Record) *decide.Position {
 	return &decide.Position{Ahead: ahead, RoundTrip: w.c.RoundTrip(), Most: decide.LongestPauseInQueue(w.want.Timing.Lease, r.Lease)}
 }
@@ -150,8 +150,8 @@ func (w *waiter) noteFront(front time.Time) {
 	w.queue.last, w.queue.lookedAt = durations.Less(w.asked.Mono, w.queue.lookedAt), w.asked.Mono
 }
 
-// outside returns the data from which decide.Next computes the pauses of a waiter that has
-// no entry in the queue. The parameter front is the front of the queue (see frontOf).
+// outside returns the data from which decide.Next computes the pauses of a waiter that has no entry
+// in the queue. The parameter "front" is the front of the queue (see frontOf).
 func (w *waiter) outside(front time.Time) *decide.Outside {
 	return &decide.Outside{
 		Waited: durations.Less(w.c.Now().Mono, w.began.Mono), RoundTrip: w.c.RoundTrip(),
@@ -230,7 +230,7 @@ func (w *waiter) leaveQueue() {
 		leave := w.c.Native.Leave(w.want.Key, *at)
 		r := w.c.Requests.Write(w.values, leave, attempts.Limit)
 		// Repeat the write: a release could hand the key to the entry, which would delay the next
-		// waiters for one hand-over lease. Close waits, so stop after that time.
+		// waiters for one hand-over lease. Stop after that time, because Close waits.
 		for (r.Cause == decide.Busy || r.Cause == decide.Unreachable) && w.c.Now().Mono < until {
 			w.c.Requests.Pause(w.values, &w.pauses)
 			r = w.c.Requests.Write(w.values, leave, attempts.Limit)

@@ -24,9 +24,9 @@ type Sent interface {
 	LastErr() error
 }
 
-// Outlive runs the function write on a new goroutine, which the function detach starts. Meanwhile
-// Outlive calls Await, and returns Await's error. The channel "done" is closed when write returns.
-// Once the context "limit" is cancelled, write must send no new request.
+// Outlive runs the function "write" on a new goroutine, which the function "detach" starts.
+// Meanwhile Outlive calls Await, and returns Await's error. The channel "done" is closed when write
+// returns. Once the context "limit" is cancelled, "write" must send no new request.
 func Outlive(limit context.Context, detach func(func()), sent Sent, write func()) (done <-chan struct{}, unknown error) {
 	over := make(chan struct{})
 	detach(func() {

@@ -63,9 +63,9 @@ type Operation[A Attempt] struct {
 	// Within is how long an attempt waits for the reply. Zero means Limit.
 	Within time.Duration
 
-	// Shows returns the attempt that was applied, according to the record "item", which is nil if no
-	// record exists. The slice sent contains the attempts that may have been applied, oldest first.
-	// Shows returns false if no attempt was applied, or if the caller can no longer use it.
+	// Shows returns the attempt that was applied, according to the record "item", which is nil if
+	// no record exists. The slice "sent" contains the attempts that may have been applied, oldest
+	// first. Shows returns false if no attempt was applied, or if the caller can no longer use it.
 	Shows func(item protocol.Item, sent []A) (A, bool)
 
 	// BeforeSend waits until the client may send the next attempt. Once the attempt has ended, Try
@@ -145,8 +145,8 @@ func (q *Sequence[A]) Answered() bool {
 }
 
 // Silent reports whether at least one attempt got no reply, or a reply that leaves the outcome
-// open, such as a 5xx error. An attempt whose condition failed does not count. This is so even if
-// the client then could not read the record, and the attempt is therefore unanswered.
+// open, such as a 5xx error. An attempt whose condition failed does not count, even if it is
+// unanswered because the client could not read the record.
 func (q *Sequence[A]) Silent() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -129,7 +129,7 @@ func (b *Break) found(grant protocol.Record, item protocol.Item) (now protocol.R
 // not be notified.
 var ErrHolderUntold = errors.New("leasehold: holder not told of the break")
 
-// untold returns an error that wraps ErrHolderUntold and err, the reason.
+// untold returns an error that wraps ErrHolderUntold and the reason err.
 func (b *Break) untold(err error) error {
 	return b.Errors.Failed("break", b.Grant.Key, fmt.Errorf(
 		"%w: the key is free, and a live holder learns of it within twenty minutes; its commits fail at once: %w", ErrHolderUntold, err))

@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Holds returns the hold.Holds of client, which contains the client's locks and its Env. client
-// must be a *leasehold.Client.
+// Holds returns the hold.Holds of client, which contains the client's locks and its Env. The
+// argument must be a *leasehold.Client.
 var Holds func(client any) *hold.Holds
 
 // Grant returns the grant of lock, which must be a *leasehold.Lock. It returns nil if lock is

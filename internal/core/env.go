@@ -14,9 +14,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Env contains the table, the settings, the clocks and the sender of requests of one
-// client. All internal types of the client share one Env. Its fields do not change after
-// leasehold.New.
+// Env contains one client's table, settings, clocks and sender of requests. All internal types of
+// the client share one Env. Its fields do not change after leasehold.New.
 type Env struct {
 	machine.Machine // clocks and random numbers
 	*Running

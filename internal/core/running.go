@@ -156,7 +156,7 @@ func (c *Calls) Wait(limit context.Context) bool {
 }
 
 // Call calls fn, unless ctx is done or the client is closed. Close cancels the context that fn
-// receives, and waits until fn returns. op and key name the call in errors.
+// receives, and waits until fn returns. Errors name the call by op and key.
 func (e *Env) Call(ctx context.Context, op string, key protocol.Key, fn func(context.Context) error) error {
 	if ctx.Err() != nil {
 		return e.Errorf(op, key, "%w", attempts.Cause(ctx))

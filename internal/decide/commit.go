@@ -22,9 +22,9 @@ type CommitReply struct {
 	Failed map[int]map[string]types.AttributeValue
 }
 
-// ClassifyCommit returns the meaning of err, the error of a commit. The parameter items is the
-// number of items in the transaction. The parameter guards is the number of guards, which are
-// the last of these items.
+// ClassifyCommit returns the meaning of err, the error of a commit. The parameter "items" is the
+// number of items in the transaction. The parameter "guards" is the number of guards, which are the
+// last of these items.
 func ClassifyCommit(err error, items, guards int) CommitReply {
 	if cancelled, ok := as[*types.TransactionCanceledException](err); ok {
 		return cancelledBy(cancelled.CancellationReasons, items, guards)

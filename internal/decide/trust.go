@@ -140,8 +140,8 @@ const (
 	paceFree    = 1.5 // Succeeded removes the limit when the pace reaches this multiple of the usual demand
 )
 
-// Throttled returns the pace after a renewal that DynamoDB has throttled. The parameter sent
-// is the time when the client sent the renewal.
+// Throttled returns the pace after a renewal that DynamoDB has throttled. The parameter "sent" is
+// the time when the client sent the renewal.
 func (p Pace) Throttled(d Demand, sent, now time.Duration) Pace {
 	switch {
 	case p.PerSecond == 0:
@@ -174,9 +174,9 @@ func (p Pace) Gap() time.Duration {
 }
 
 // StillToName returns the versions that the condition of the holder's next write must accept,
-// oldest first: the record may have any of them by then. The parameter tried contains the versions
-// of the unanswered attempts of one grant, oldest first. The parameter shown is the version that
-// the client last read.
+// oldest first: the record may have any of them by then. The parameter "tried" contains the
+// versions of the unanswered attempts of one grant, oldest first. The parameter "shown" is the
+// version that the client last read.
 //
 // DynamoDB can no longer apply the attempts before shown: their conditions name versions that the
 // record will never have again. If tried does not contain shown, DynamoDB may still apply all

@@ -34,8 +34,8 @@ type Position struct {
 const FirstRoundTrip = 10 * time.Millisecond
 
 // RoundTrip returns the new estimate of the round trip after a request that took the given time.
-// The parameter known is the old estimate. Slow requests raise it only slowly: queued waiters pause
-// for multiples of it, and a key handed to a pausing waiter is idle.
+// The parameter "known" is the old estimate. Slow requests raise it only slowly: queued waiters
+// pause for multiples of it, and a key handed to a pausing waiter is idle.
 func RoundTrip(known, took time.Duration) time.Duration {
 	if took < known {
 		return durations.Less(known, durations.Less(known, took)/4)
@@ -281,8 +281,8 @@ func Front(began []time.Time) time.Time {
 
 // pause returns the time until the waiter's next read: half of the estimated time until the front
 // (see Front) reaches the waiter's own start. The estimate uses the mean speed of the front since
-// the waiter's first read. After one read, it assumes one second per second: a queue of constant
-// length whose waiters wait equally long.
+// the waiter's first read. After one read, the estimate assumes a speed of one second per second: a
+// queue of constant length whose waiters wait equally long.
 //
 // If the queued waiters began at nearly the same time, the front does not move for long, and then
 // jumps. While it has hardly moved, the pause is a tenth of the wait so far. There may be thousands

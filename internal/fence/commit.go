@@ -65,8 +65,8 @@ type Result struct {
 }
 
 // New prepares a commit. Its transaction consists of the caller's writes, followed by the items of
-// the slice ends. That slice has the same order as guards. Each item of ends is the guard itself
-// or, if the commit is to release the lock, the write that releases it.
+// the slice "ends". That slice has the same order as guards. Each of its items is a guard, or the
+// write that releases the lock if the commit is to release it.
 func New(env *core.Env, locks Locks, writes, ends, guards []types.TransactWriteItem) *Commit {
 	id := protocol.NewVersion()
 	form := func(items []types.TransactWriteItem) *request {

@@ -97,8 +97,8 @@ func (c *Holds) byTrust() []*Lock {
 	return held
 }
 
-// freeAll frees each lock once no function passed to Do runs under it. If the functions under a
-// session's locks return within half of ReleaseGrace, one write frees these locks together.
+// freeAll frees each lock as soon as no function passed to Do runs under it. If the functions under
+// a session's locks return within half of ReleaseGrace, one write frees these locks together.
 // Otherwise each lock is freed alone: a hanging function keeps only its own lock.
 func (cl *closer) freeAll(locks []*Lock) {
 	patience, cancel := context.WithTimeout(cl.limit, cl.c.ReleaseGrace/2)

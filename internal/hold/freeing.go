@@ -84,8 +84,8 @@ func (r *release) freeing() *freeing {
 	return f
 }
 
-// free hands the key to the head of the record's queue or, if there is none, to the next waiting
-// goroutine. Otherwise it releases the key. If the trust had ended before the first write, it sends
+// free hands the key to the head of the record's queue, or else to the next waiting goroutine. If
+// neither is possible, it releases the key. If the trust had ended before the first write, it sends
 // one conditional release, because the record may still show the grant.
 func (r *release) free() {
 	f := r.freeing()

@@ -153,7 +153,7 @@ type lockContext struct {
 }
 
 // boundLock is one lock that a context belongs to: the context was derived from the lock's own
-// context, or from a result of Bind. The field outer links to the next lock that the context
+// context, or from a result of Bind. The field "outer" links to the next lock that the context
 // belongs to.
 type boundLock struct {
 	by    *Lock

@@ -40,7 +40,7 @@ type Lock struct {
 	freeing *freeing      // state that the releases of the lock share; one of them uses it at a time
 }
 
-// Hold makes a Lock from the grant g. The parameter first is the handle of the call that acquired
+// Hold makes a Lock from the grant g. The parameter "first" is the handle of the call that acquired
 // the key.
 func (c *Holds) Hold(ctx context.Context, want *acquire.Want, g acquire.Grant, first *Handle) *Lock {
 	c.keys.InDoubt.Settle(want.Key, g.Record.Version)

@@ -21,8 +21,8 @@ type Terms struct {
 	Done    bool // store the done mark; only for a lock that was acquired with Once or Every
 }
 
-// Release frees the keys, each by a write of its own. The slice terms has one element for
-// each handle of the group.
+// Release frees the keys, each by a write of its own. The slice "terms" has one element for each
+// handle of the group.
 func (g *Group) Release(ctx context.Context, terms []Terms) error {
 	return attempts.Joined(g.release(ctx, g.releases(terms))...)
 }
@@ -54,9 +54,8 @@ var (
 	errAlone  = errors.New("others share the grant, and none of them was acquired for that work, so it may be done again: release them before")
 )
 
-// endIfShared ends this handle if other handles share its grant, or if this handle has ended
-// before. It sends nothing, so it returns an error if the given terms would have changed the
-// record.
+// endIfShared ends this handle if other handles share its grant, or if this handle has already
+// ended. It sends nothing, so it returns an error if the given terms would have changed the record.
 func (l *Handle) endIfShared(terms Terms) (shared bool, _ error) {
 	left, before := l.leave()
 	if !left && !before || left && l.drop() {
@@ -174,9 +173,9 @@ func (r *release) open(limit context.Context) {
 // lock that has already ended, but the method repeat may begin it later.
 func (r *release) isBegun() bool { return r.done != nil }
 
-// finish frees the lock's key or, if other handles share the grant, drops the release's handle. If
-// the lock had ended before this release, finish calls repeat, because the record may still show
-// the grant.
+// finish frees the lock's key. But if other handles share the grant, it only drops the release's
+// handle. If the lock had ended before this release, finish calls repeat, because the record may
+// still show the grant.
 func (r *release) finish(limit context.Context) error {
 	if !r.isBegun() {
 		return r.repeat(limit)
@@ -188,7 +187,7 @@ func (r *release) finish(limit context.Context) error {
 	return r.wait(limit)
 }
 
-// send frees the key once no commit of the lock is in progress.
+// send waits until no commit of the lock is in progress, and then frees the key.
 func (r *release) send() {
 	r.h.c.Detach(func() {
 		_, leave := takeTurns(r.limit, []*Lock{r.h})
@@ -197,9 +196,9 @@ func (r *release) send() {
 	})
 }
 
-// drop removes r.handle, if the release has one, from the handles of the grant. If other handles
-// remain, r is complete. If r.handle was the last, another release frees the key in the background,
-// and r has the same result.
+// drop removes r.handle from the handles of the grant. It does nothing if r.handle is nil. If other
+// handles remain, r is complete. If r.handle was the last, another release frees the key in the
+// background, and r has the same result.
 func (r *release) drop() {
 	switch c := r.h.c; {
 	case r.handle == nil || r.ended():

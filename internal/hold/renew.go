@@ -52,8 +52,8 @@ func (l *Handle) renewUntil(ctx context.Context, ch lease.Changes) error {
 	return h.c.Errors.Failed("renew", h.key, errors.Join(err, f.Err))
 }
 
-// Extended is called when the lease is extended. It does nothing, as no other lease depends
-// on the lease of a lock.
+// Extended is called when the lease is extended. It does nothing, because no other lease depends on
+// the lease of a lock.
 func (h *Lock) Extended() {}
 
 // Renewed emits the event of a renewal. If the record asks the holder to step down, Renewed
@@ -89,8 +89,8 @@ func (r *row) Renewal(a lease.Attempt, versions []string, ch protocol.Changes) *
 	return r.proto.Renew(r.named(versions), protocol.Renewal{Version: a.Version, Lease: a.Lease, Now: r.c.Wall(), Changes: ch})
 }
 
-// showsGrant returns a function for Operation.Shows, which returns the attempt that wrote the
-// record's version. It returns false if no attempt did, if the record is released, or if the
+// showsGrant returns a function for Operation.Shows. This function returns the attempt that wrote
+// the record's version. It returns false if no attempt did, if the record is released, or if the
 // attempt's lease can no longer be trusted.
 func (r *row) showsGrant(timing lease.Timing) func(protocol.Item, []releaseAttempt) (releaseAttempt, bool) {
 	return func(item protocol.Item, sent []releaseAttempt) (releaseAttempt, bool) {

@@ -87,9 +87,9 @@ func (r *row) narrow(
 	return reads, nil
 }
 
-// send sends attempts to free the row, or to renew its grant for Resume: only one if "once" is
-// true. Otherwise it repeats them until one is answered, limit is done, or the time "until" has
-// passed. The result "reads" counts the requests of narrow.
+// send sends attempts to free the row, or to renew its grant for Resume. If "once" is true, it
+// sends only one. Otherwise it repeats them until one is answered, limit is done, or the time
+// "until" has passed. The result "reads" counts the requests of narrow.
 func (r *row) send(
 	ctx, limit context.Context, versions *[]string, tried *attempts.Sequence[releaseAttempt],
 	op attempts.Operation[releaseAttempt], once bool, until decide.Instant,

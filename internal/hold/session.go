@@ -214,8 +214,8 @@ func (s *session) end(cause error) bool {
 	return true
 }
 
-// Extended is called after the session was renewed. It handles break notices in the reply,
-// and sets the expiry warnings of the locks again, as the session is trusted for longer.
+// Extended is called after the session was renewed. It handles break notices in the reply, and sets
+// the expiry warnings of the locks again, because the session is trusted for longer.
 func (s *session) Extended() {
 	s.hear()
 	for _, h := range s.Locks() {

@@ -200,7 +200,7 @@ func TestConcurrentCommitsUnderSharedLeaseDoNotConflict(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		// Two thousand commits of 10 ms each are sent one after the other, as they all check
+		// Two thousand commits of 10 ms each are sent one after the other, because they all check
 		// the row of the session. A renewal of the session waits only for a few commits.
 		lab.WantRange(t, "longest time between renewals of the session", longest, 1, 5050*time.Millisecond)
 		lab.Want(t, "requests at a time for the session's row", requests.most, 1)

@@ -18,8 +18,8 @@ import (
 )
 
 // kept is how long an attempt is remembered. Networks do not delay a request for that long. An
-// attempt that is applied after that blocks its key for one lease. A clock that stops while the
-// machine is suspended lengthens the time, which is harmless.
+// attempt that is applied later blocks its key for one lease. A clock that stops while the machine
+// is suspended lengthens the time, which is harmless.
 const kept = 15 * time.Minute
 
 // most is the largest number of attempts that are remembered. If there are more, the client

@@ -44,9 +44,9 @@ func TestRetriedRenewalWritesNewRecordVersion(t *testing.T) { // in dynamolock, 
 	})
 }
 
-// wrapped is a DB that calls the function update before each UpdateItem, and the function get
-// before each GetItem. Like a wrapper that a user wrote, these functions may ignore the deadline
-// of the request's context.
+// wrapped is a DB that calls the function "update" before each UpdateItem, and the function "get"
+// before each GetItem. Like a wrapper that a user wrote, these functions may ignore the deadline of
+// the request's context.
 type wrapped struct {
 	machine.DB
 	update func() error

@@ -41,7 +41,7 @@ func (by Rule) deadAt(r protocol.Record, since, now time.Duration, wall time.Tim
 
 // GrantOf returns a string that identifies a grant of a key, and that renewals do not change. For a
 // grant without an id, by another library, it is the owner, perhaps empty. But in layouts with an
-// expiry time it is the version, as libraries of these layouts never renew.
+// expiry time it is the version, because libraries of these layouts never renew.
 func GrantOf(r protocol.Record) string {
 	if r.Lease > 0 {
 		return cmp.Or(r.Grant, r.Owner)
@@ -134,15 +134,15 @@ func (o *Observer) Observe(key protocol.Key, item protocol.Item, now decide.Inst
 }
 
 // DeadAt returns the monotonic time from which the holder of r is dead if it does not renew. The
-// caller must read wall before now: time between the two readings then only delays a takeover, and
-// the result is never too early.
+// caller must read the wall clock first: time between the readings for wall and now then only
+// delays a takeover, and the result is never too early.
 func (o *Observer) DeadAt(r protocol.Record, v observed.Version, now decide.Instant, wall time.Time) time.Duration {
 	return RuleOf(o.Proto, o.Caps).deadAt(r, v.Since.Mono, now.Mono, wall)
 }
 
-// LooksDead reports whether the holder or session of r appears dead at the time wall (see
-// decide.LooksDead). A missing session row appears dead, as it is never renewed. In layouts with an
-// expiry time, only that time shows a dead holder, so LooksDead returns false.
+// LooksDead reports whether the holder or session of r appears dead at the wall-clock time wall
+// (see decide.LooksDead). A missing session row appears dead, because it is never renewed. In
+// layouts with an expiry time, only that time shows a dead holder, so LooksDead returns false.
 func (o *Observer) LooksDead(r protocol.Record, wall time.Time) bool {
 	return protocol.IsNoRow(r.Version) || o.Caps.Expiry != layout.WallClock && decide.LooksDead(protocol.VersionTime(r.Version), r.Lease, wall)
 }

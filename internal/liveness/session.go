@@ -28,8 +28,8 @@ type Session struct {
 	deadAt time.Duration   // monotonic time when the session may be marked dead, unless it is renewed
 }
 
-// An Observer of fewSessions or more sessions may drop sessions for which SessionOf was not called
-// within keepSession (or 2*PollMax, if longer). Waiters, and observers of an election, call
+// An Observer that remembers fewSessions or more may drop the sessions for which SessionOf was not
+// called within keepSession (or 2*PollMax, if longer). Waiters, and observers of an election, call
 // SessionOf more often. A dropped session is observed anew.
 const (
 	fewSessions = 100
@@ -56,8 +56,8 @@ func (o *Observer) SessionOf(r protocol.Record) *Session {
 }
 
 // dropUnused drops the sessions that no caller has asked for since the monotonic time "before". To
-// save time, it does nothing until there are twice as many sessions as remained when it last
-// dropped some. The caller must hold o.mu.
+// save time, it does nothing until the number of sessions is twice the number that remained after
+// its last drop. The caller must hold o.mu.
 func (o *Observer) dropUnused(before time.Duration) {
 	if len(o.sessions) < max(o.many, fewSessions) {
 		return

@@ -39,14 +39,15 @@ type Versions struct {
 	pins  map[protocol.Key]int // by key, the number of calls of Pin minus the number of calls of Unpin
 }
 
-// entry is the last version of one key. After its creation, only the field idle changes.
+// entry is the last version of one key. After its creation, only the field "idle" changes.
 type entry struct {
 	key protocol.Key
 	Version
 	idle *list.Element // element of this entry in Versions.idle; nil while the key is pinned
 }
 
-// New returns an empty Versions. most is the maximum number of keys that are not pinned.
+// New returns an empty Versions. The parameter "most" is the maximum number of keys that are not
+// pinned.
 func New(most int) *Versions {
 	return &Versions{most: most, byKey: map[protocol.Key]*entry{}, idle: list.New(), pins: map[protocol.Key]int{}}
 }

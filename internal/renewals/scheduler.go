@@ -43,9 +43,9 @@ const late = 50
 // due. A lease is doubtful if its last attempt had no answer or was throttled.
 const othersFirst = 4
 
-// New returns a Scheduler. most is the number of slots for attempts in flight. For each attempt,
-// the Scheduler calls the function "run", which runs its argument on a new goroutine. The function
-// "chance" returns random numbers in [0,1).
+// New returns a Scheduler. The parameter "most" is the number of slots for attempts in flight. For
+// each attempt, the Scheduler calls the function "run", which runs its argument on a new goroutine.
+// The function "chance" returns random numbers in [0,1).
 func New(most int, run func(func()), chance func() float64) *Scheduler {
 	return &Scheduler{
 		most: most, run: run, chance: chance, origin: time.Now(),

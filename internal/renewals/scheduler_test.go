@@ -178,7 +178,7 @@ func TestTimeFromDelayedRenewalToNextRenewalIsRandom(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		l := b.lease("late", 2*time.Second, trust, 0, Renewed)
 		// The lease is renewed after 1.5, 2.5, 4.5 and 6.5 s. The second renewal of a new lease is
-		// due at a random time of the period. Here this is the middle, since chance returns 0.5.
+		// due at a random time of the period. Here this is the middle, because chance returns 0.5.
 		elapse(8 * time.Second)
 		busy := b.lease("busy", 4*time.Second/10, trust, 10*time.Second, Silent)
 		elapse(time.Second) // the lease "busy" holds the only slot from 8.3 s to 8.8 s

@@ -69,8 +69,8 @@ func (c *Acquirer) All(ctx context.Context, wants []*Want) (Result, error) {
 }
 
 // call acquires keys for one caller, on a goroutine of its own. If the caller's context ends while
-// a request is in flight, the caller need not wait for the reply. The goroutine of the call
-// receives the reply, and then undoes the call's writes.
+// a request is in flight, the caller need not wait for the reply: the call's goroutine receives it,
+// and then undoes the call's writes.
 type call struct {
 	c      *Acquirer
 	values context.Context // the caller's context without its cancellation, for requests that continue after the caller has stopped waiting

@@ -126,9 +126,9 @@ func (a GrantAttempt) isWorthHaving(t lease.Timing, now decide.Instant) bool {
 	return now.Remaining(t.TrustedFrom(a.Sent)) >= t.Trust()/2
 }
 
-// Within returns how long to wait for the reply to an attempt: at most attempts.Limit, and only
-// while the client would still trust the grant. If s is not nil, the client must also trust the
-// session s.
+// Within returns how long to wait for the reply to an attempt: at most attempts.Limit, and no
+// longer than the client would trust the grant. If s is not nil, the trust in the session s limits
+// the time, too.
 func (w *Want) Within(s Session) time.Duration {
 	limit := min(attempts.Limit, w.Timing.Trust())
 	if s == nil {

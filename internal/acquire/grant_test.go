@@ -145,7 +145,7 @@ func TestClientCachesRecordsOfSeveralHandedOverKeys(t *testing.T) {
 
 // The id of a handed-over grant is the version of the waiter's queue entry, and the waiter's client
 // remembers this version. If another process resumes the grant, the client must not treat the grant
-// as an abandoned attempt of its own: this would take the key over.
+// as an abandoned attempt of its own: otherwise it would take the key over.
 func TestClientDoesNotTakeBackLockThatOtherClientHasResumed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())

@@ -182,9 +182,9 @@ func (w *waiter) noteHolder(held *protocol.Record, v observed.Version, now decid
 	}
 }
 
-// isOurs reports whether the grant in r comes from this client, but no caller holds the key by it.
-// This waiter or an earlier call has sent the grant, or has sent the queue entry from which a
-// release made the grant.
+// isOurs reports whether the grant in r comes from this client, but no caller holds the key by this
+// grant. This waiter or an earlier call has sent the grant, or has sent the queue entry from which
+// a release made the grant.
 func (w *waiter) isOurs(r protocol.Record) bool {
 	_, granted := w.tried.Find(r.Version)
 	_, handed := attempts.Find(w.queue.entries, r.Grant)

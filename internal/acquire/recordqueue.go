@@ -209,8 +209,8 @@ func frontOf(queue []protocol.Waiter) time.Time {
 // whether the waiter has sent a join since.
 func (w *waiter) isQueued() bool { return w.queue.joining || w.queue.place >= 0 }
 
-// forget removes the entry with the given version from the entries of the waiter, as the
-// queue no longer contains it.
+// forget removes the entry with the given version from the entries of the waiter, because the queue
+// no longer contains it.
 func (w *waiter) forget(version string) {
 	w.queue.entries = slices.DeleteFunc(w.queue.entries, func(a GrantAttempt) bool { return a.Version == version })
 	w.queue.place = -1

@@ -33,9 +33,10 @@ func FailureOf(err error) *Failure {
 	return f
 }
 
-// After returns f, except that it gives a denial that may be temporary the cause Unreachable, so
-// that a waiter retries. A denial may be temporary if the parameter "answered" is true: DynamoDB
-// has answered an earlier request of the same wait. A nil f is allowed.
+// After returns f. But if f is a denial that may be temporary, After returns a Failure with the
+// cause Unreachable, so that a waiter retries. A denial may be temporary if the parameter
+// "answered" is true: DynamoDB has answered an earlier request of the same wait. A nil f is
+// allowed.
 func (f *Failure) After(answered bool) *Failure {
 	if answered && f != nil && f.Cause == decide.Refused && decide.Denied(f.Err) {
 		return &Failure{Cause: decide.Unreachable, Err: f.Err}

@@ -149,9 +149,9 @@ func (s *Sender) failed(ctx context.Context, cause decide.Cause, err error) {
 }
 
 // causeOf returns the cause that decides whether the client retries after err, and the error that
-// the caller should return. A given cause Unidentified (the credentials are missing or refused)
-// becomes Unreachable if DynamoDB has accepted an earlier request of this client, and Refused
-// otherwise. Other causes are returned unchanged.
+// the caller should return. The cause Unidentified (the credentials are missing or refused) becomes
+// Unreachable if DynamoDB has accepted an earlier request of this client, and Refused otherwise.
+// Other causes are returned unchanged.
 func (s *Sender) causeOf(cause decide.Cause, err error) (decide.Cause, error) {
 	if !s.accepted.Load() {
 		if !decide.Accepted(err) {

@@ -110,7 +110,7 @@ func CredentialsRefused(err error) bool {
 func Throttled(err error) bool { return refusedAs(throttled, err) }
 
 // refusedAs reports whether err has an error code whose meaning is m. For a cancelled transaction,
-// it reports whether the reason of at least one item has the cause m.cause. The caller must not
+// it reports whether at least one item has a reason with the cause m.cause. The caller must not
 // pass a meaning with the cause None.
 func refusedAs(m meaning, err error) bool {
 	if cancelled, ok := as[*types.TransactionCanceledException](err); ok {

@@ -77,9 +77,10 @@ func SuspendedUntil(wall time.Time, lease time.Duration) time.Time {
 	return wall.Add(durations.Times(lease, suspensions))
 }
 
-// IsSuspended reports whether a queue that a client has suspended until end is still suspended. The
-// parameters wall and lease are the calling client's own. If end is later than SuspendedUntil(wall,
-// lease), it comes from a wrong clock, and IsSuspended returns false.
+// IsSuspended reports whether a queue is still suspended. The parameter "end" is the time until
+// which a client has suspended it. The parameters wall and lease are the calling client's own. If
+// end is later than SuspendedUntil(wall, lease), it comes from a wrong clock, and IsSuspended
+// returns false.
 func IsSuspended(end, wall time.Time, lease time.Duration) bool {
 	return wall.Before(end) && !end.After(SuspendedUntil(wall, lease))
 }
@@ -195,7 +196,7 @@ func DeadByVersion(since, lease time.Duration) time.Duration { return durations.
 
 // DeadByClock returns the monotonic time, perhaps past, when the wall clock shows expires + skew +
 // step. A holder that has not renewed is then dead. For skew, see protocol.Reading. The parameter
-// step is the unit in which expiry times are stored, or zero if rounding does not matter.
+// "step" is the unit in which expiry times are stored, or zero if rounding does not matter.
 func DeadByClock(expires time.Time, skew, step time.Duration, wall time.Time, now time.Duration) time.Duration {
 	return durations.Sum(now, expires.Add(durations.Sum(skew, step)).Sub(wall))
 }
@@ -223,8 +224,8 @@ func Pause(age, low, high time.Duration, u float64) time.Duration {
 const headPause = 250 * time.Millisecond
 
 // pause returns the time until the next read of a queued waiter, for a grant of the given age.
-// Behind the head, it grows in proportion to the number of waiters ahead. It is not random, as
-// queued waiters do not compete for the key.
+// Behind the head, this time grows in proportion to the number of waiters ahead. It is not random,
+// because queued waiters do not compete for the key.
 func (p Position) pause(age time.Duration) time.Duration {
 	const least = time.Millisecond
 	roundTrip := max(p.RoundTrip, least)

@@ -37,7 +37,7 @@ type Holds struct {
 	unfreed map[*Lock]struct{} // locks whose failed release a timer repeats
 }
 
-// New returns a Holds without locks. The parameter shared is true if locks will be held under a
+// New returns a Holds without locks. The parameter "shared" is true if locks will be held under a
 // session.
 func New(env *core.Env, keys *acquire.Keys, leases *lease.Leases, timing lease.Timing, shared bool) *Holds {
 	return &Holds{

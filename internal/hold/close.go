@@ -128,9 +128,9 @@ func (cl *closer) freeAll(locks []*Lock) {
 	cl.report(err)
 }
 
-// freeOne frees a lock on a new goroutine. First it waits for a slot, so that locks get slots in
-// order. If a function passed to Do runs under the lock, freeOne does not wait. The goroutine then
-// waits for the function, and after that for a slot.
+// freeOne frees a lock on a new goroutine. Before it starts this goroutine, it waits for a slot, so
+// that locks get slots in order. But if a function passed to Do runs under the lock, the goroutine
+// waits for the function, and then for a slot.
 func (cl *closer) freeOne(h *Lock) {
 	if !h.isBusy() {
 		ok := cl.slots.Lock(cl.limit)
@@ -157,9 +157,9 @@ func (h *Lock) isBusy() bool {
 	return !h.givenUp && !h.working.AreOver()
 }
 
-// free frees a lock. The parameter ok is true if the first request of the release has a slot. It is
-// false if Close ran out of time before a slot was available. In that case free ends the lock, and
-// sends nothing.
+// free frees a lock. The parameter "ok" is true if the first request of the release has a slot. It
+// is false if Close ran out of time before a slot was available. In that case free ends the lock,
+// and sends nothing.
 func (cl *closer) free(h *Lock, ok bool) error {
 	if !ok {
 		h.end(core.ErrClosed)

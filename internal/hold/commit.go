@@ -179,7 +179,7 @@ func (l *Handle) begin(limit context.Context, r *release) error {
 // commitWithReleases sends writes and releases in one transaction, which it also stores in *now. A
 // grant that other handles share is guarded, not released. If the transaction is committed, its
 // releases end. Otherwise only the releases of lost locks end. After an unknown outcome, the field
-// freeing of each lock keeps the attempt, which may have freed the key.
+// "freeing" of each lock keeps the attempt, which may have freed the key.
 func (g *Group) commitWithReleases(ctx context.Context, rs []*release, writes []types.TransactWriteItem, now *attempts.Latest) error {
 	fs := make([]*freeing, len(rs)) // an element is nil if other handles share that lock's grant
 	sent := make([]releaseAttempt, len(rs))

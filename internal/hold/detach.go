@@ -110,7 +110,7 @@ func (c *Holds) detachAgain(d Detached, h *Lock) {
 
 // beginResume waits until no other Resume of the grant is in progress, and blocks later ones until
 // "end" is called. It returns false if ctx is done first. The package comment explains why only one
-// may run.
+// Resume may run.
 func (c *Holds) beginResume(ctx context.Context, id string) (end func(), ok bool) {
 	own := make(chan struct{})
 	for {

@@ -89,8 +89,8 @@ func (h *Lock) Share(ctx context.Context, l *Handle) error {
 }
 
 // leave ends this handle if other handles share the grant. The result "left" is true if this call
-// has ended it, and "before" if an earlier call had. Until drop is called, the handle still counts
-// as sharing the grant.
+// has ended it. The result "before" is true if an earlier call had ended it. Until drop is called,
+// the handle still counts as sharing the grant.
 func (l *Handle) leave() (left, before bool) {
 	l.h.mu.Lock()
 	defer l.h.mu.Unlock()

@@ -21,8 +21,8 @@ func (f *freeing) hasQueue() bool { return f.h.c.keys.HasQueue(f.record) }
 const mostHeads = 3
 
 // handToHead hands the key to the head of the record's queue. One write ends this grant, stores the
-// changes of the release, and begins the head's grant. It returns false if the release must go on,
-// for example because the queue is empty.
+// changes of the release, and begins the head's grant. handToHead returns false if the release must
+// go on, for example because the queue is empty.
 func (f *freeing) handToHead() (ended bool) {
 	for range mostHeads {
 		if !f.hasQueue() || len(f.record.Waiters) == 0 || f.hold.Token >= protocol.MaxToken {

@@ -71,8 +71,8 @@ func TestTryAcquireFailsDuringHandOverBetweenWaiters(t *testing.T) {
 }
 
 // A goroutine of the first process always waits, so the process could hand the key to its own
-// goroutines forever. But each reply shows the record's queue. Once the other process waits there,
-// the first hands the key to that waiter.
+// goroutines forever. But each reply shows the record's queue. Once a waiter of the other process
+// is there, the first process hands the key to this waiter.
 func TestReleaseHandsKeyFirstToWaiterOfAnotherProcess(t *testing.T) {
 	for _, section := range []time.Duration{100 * time.Millisecond, 7 * time.Second} {
 		t.Run(section.String(), func(t *testing.T) {

@@ -226,10 +226,10 @@ func TestReleaseReturnsNilIfNextWaiterIsCancelled(t *testing.T) {
 	}
 }
 
-// The first Release hands the key to a goroutine that is then cancelled. The release of its grant
-// is refused. Then "becomes" changes the record, so that it shows neither the done mark nor that
-// grant. A second Release, with MarkDone, must fail, but not with ErrLost: the first one ended the
-// grant.
+// The first Release hands the key to a goroutine that is then cancelled. The release of the
+// goroutine's grant is refused. Then "becomes" changes the record, so that it shows neither the
+// done mark nor that grant. A second Release, with MarkDone, must fail, but not with ErrLost: the
+// first Release ended the grant.
 func TestReleaseWithMarkDoneOptionFailsAfterEarlierHandOver(t *testing.T) {
 	lab.Each(t, map[string]func(w *lab.World){
 		"deleted":                 func(w *lab.World) { w.Delete("job") },

@@ -110,8 +110,8 @@ func (h *Lock) Ended() error { return h.naming(h.lease.Ended()) }
 // call had ended the trust.
 func (h *Lock) end(cause error) bool { return h.endWith(cause, nil) }
 
-// endWith ends the trust like end. If this call ends the trust, and r is not nil, endWith
-// also records r as the lock's release.
+// endWith ends the trust, as the method end does. If this call ends the trust, and r is not nil,
+// endWith also records r as the lock's release.
 func (h *Lock) endWith(cause error, r *release) bool {
 	h.mu.Lock()
 	ended := h.lease.End(cause)

@@ -284,7 +284,7 @@ func (r *release) repeat(limit context.Context) error {
 }
 
 // currentRelease returns the lock's release that is in progress, or that has freed the key. If
-// there is none, it begins the release "next". It cuts a release in progress short if a timer has
+// there is none, it begins the release "next". It cuts short a release in progress if a timer has
 // begun it, or if that release's own limit is done.
 func (h *Lock) currentRelease(limit context.Context, next *release) *release {
 	h.mu.Lock()

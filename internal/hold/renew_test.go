@@ -39,7 +39,7 @@ func TestResumedLockDoesNotUseSharedLease(t *testing.T) {
 		lock := w.Resume(c, g, leasehold.WithLease(10*time.Second))
 		lab.OK(t, lock.Renew(t.Context(), leasehold.WithLease(40*time.Second)))
 		wire.SetFault(lab.Cut)
-		// The trust is the lease of 40 s, less a margin of a tenth of it.
+		// The trust is the lease of 40 s minus a margin of a tenth of the lease.
 		lab.Want(t, "trust", time.Until(lock.TrustedUntil()), 36*time.Second)
 		lab.Elapse(time.Minute)
 		_ = c.Close(t.Context())

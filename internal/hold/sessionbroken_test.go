@@ -169,7 +169,7 @@ func TestFalseBreakNoticeDoesNotEndLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		// The notice must cause only one check of the record. A regular renewal of the record would
 		// count as another, so none may come during this test. With the random number 0.5, the
-		// first comes after ten minutes.
+		// first regular renewal comes after ten minutes.
 		half := lab.Chance(func() float64 { return 0.5 })
 		c, wire := w.Client(lab.SharedConfig(), half)
 		lock := w.Acquire(c, "job")

@@ -118,7 +118,8 @@ func (t *transaction) ended(h *Lock) error {
 	return h.Ended() // CommitAndRelease has ended only this handle; the commit may continue while the shared grant is trusted
 }
 
-// Trusted reports whether the commit may still begin a request: none of its locks has ended.
+// Trusted reports whether the commit may still begin a request: the method ended returns nil for
+// each of its locks.
 func (t *transaction) Trusted() bool {
 	return !slices.ContainsFunc(t.holds, func(h *Lock) bool { return t.ended(h) != nil })
 }

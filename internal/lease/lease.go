@@ -123,8 +123,8 @@ type Lease struct {
 	warnings []*Warning
 }
 
-// New returns the lease of the grant that attempt a has made. record is the record of that
-// grant. The lease is trusted immediately, but its expiry timer and its background renewals
+// New returns the lease of the grant that attempt a has made. The parameter "record" is the record
+// of that grant. The lease is trusted immediately, but its expiry timer and its background renewals
 // begin only with Start.
 func (c *Leases) New(terms Terms, a Attempt, record protocol.Record, holder Holder) *Lease {
 	l := &Lease{

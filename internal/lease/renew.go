@@ -266,8 +266,8 @@ func (l *Lease) shows(item protocol.Item, sent []Attempt) (a Attempt, ok bool) {
 	return attempts.Find(sent, record.Version)
 }
 
-// extend records that attempt a was applied: the trust now counts from when a was sent.
-// Trust that has ended is not restored.
+// extend records that attempt a was applied: the trust now counts from the time when this attempt
+// was sent. Trust that has ended is not restored.
 func (l *Lease) extend(a Attempt, record protocol.Record) {
 	l.mu.Lock()
 	now := l.c.Now()
@@ -314,9 +314,10 @@ func (l *Lease) failed(r attempts.Result[Attempt]) time.Duration {
 	return now.Remaining(l.trustEnds())
 }
 
-// settleByReading reads the record if too many attempts have had no answer. A version in the record
-// resolves its attempt and all earlier attempts. The oldest unresolved attempts are dropped,
-// because a condition can name only a limited number. The result is the number of requests.
+// settleByReading reads the record if too many attempts have had no answer. If an attempt wrote the
+// version in the record, this resolves the attempt and all earlier attempts. The oldest unresolved
+// attempts are dropped, because a condition can name only a limited number. The result is the
+// number of requests.
 func (l *Lease) settleByReading(ctx context.Context) int {
 	sent := l.pending.Unanswered()
 	if len(sent) < attempts.MostUnanswered {

@@ -44,8 +44,8 @@ type Machine struct {
 // Provider is implemented by a DB that provides the machine for the leasehold clients that
 // use the DB.
 type Provider interface {
-	// Machine returns the machine that a client uses. real is the machine on which the process
-	// runs.
+	// Machine returns the machine that a client uses. The parameter "real" is the machine on which
+	// the process runs.
 	Machine(real Machine) Machine
 }
 

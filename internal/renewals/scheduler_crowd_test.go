@@ -69,7 +69,7 @@ func TestRenewalThatWaitsForSlotDoesNotDelayCommit(t *testing.T) {
 			lab.OK(t, l.Commit(t.Context(), nil))
 			slowest = max(slowest, time.Since(began))
 		}
-		// A commit waits at most for the renewal of its own lock, if that is in flight.
+		// A commit waits for no renewal, except one of its own lock that is in flight.
 		lab.WantRange(t, "time of the slowest commit", slowest, 0, 2*time.Second)
 		wire.SetFault(nil)
 		_ = c.Close(t.Context())

@@ -29,8 +29,8 @@ type table struct {
 	most     int
 }
 
-// inBubble runs a test with a new Scheduler. places is the number of the Scheduler's slots.
-// The Scheduler uses a constant instead of random numbers.
+// inBubble runs a test with a new Scheduler. The parameter "places" is the number of the
+// Scheduler's slots. The Scheduler uses a constant instead of random numbers.
 func inBubble(t *testing.T, places int, test func(t *testing.T, b *table)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -66,8 +66,8 @@ func (w *call) acquireAll() error {
 }
 
 // acquireNext acquires the key of left[0], the first key that the call does not hold yet. Usually
-// it sends a grant without a read. If it does not acquire the key in this way, it calls readAhead
-// before it waits.
+// it sends a grant without a read. If this grant does not acquire the key, acquireNext calls
+// readAhead before it waits.
 func (w *call) acquireNext(left []*waiter) (Holding, error) {
 	of := left[0]
 	w.mu.Lock()

@@ -23,8 +23,8 @@ type Acquirer struct {
 	keeper   Keeper
 }
 
-// New returns an Acquirer. keeper is the part of the client that renews and releases the
-// granted keys.
+// New returns an Acquirer. The parameter "keeper" is the part of the client that renews and
+// releases the granted keys.
 func New(keys *Keys, observer *liveness.Observer, keeper Keeper) *Acquirer {
 	return &Acquirer{Keys: keys, Observer: observer, keeper: keeper}
 }

@@ -32,8 +32,8 @@ func (g *grant) IsOver() bool {
 	return g.ended
 }
 
-// newQueues returns the local queues of a client. The client hands a key over at most
-// handOvers times in a row. pollMin is 1 ms, and pollMax is 1 s.
+// newQueues returns the local queues of a client. The client hands a key over at most handOvers
+// times in a row. Its pollMin is 1 ms, and its pollMax is 1 s.
 func newQueues(handOvers int) *LocalQueues {
 	return newLocalQueues(handOvers, time.Millisecond, time.Second)
 }

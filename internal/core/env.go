@@ -61,8 +61,8 @@ type Errors interface {
 	// the record, which shows another grant or a free key.
 	Changed(now protocol.Record) error
 
-	// Unreadable returns the error for an item that the layout cannot decode as the record of
-	// key. err is the error of the decoder.
+	// Unreadable returns the error for an item that the layout cannot decode as the record of key.
+	// The parameter err is the error of the decoder.
 	Unreadable(key protocol.Key, item protocol.Item, err error) error
 
 	// Unsupported returns the error of a call that needs a feature that the client's layout does

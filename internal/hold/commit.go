@@ -88,9 +88,9 @@ func withReleases(err error, released []error) error {
 	return attempts.Joined(joined...)
 }
 
-// afterCommitError is the error of a release that had no answer, after a commit that wrote
-// nothing. It matches the errors that it wraps, except ErrUnknownOutcome. If it matched that
-// error, callers would think that the outcome of the commit is unknown.
+// afterCommitError is the error of a release that had no answer, after a commit that wrote nothing.
+// It matches the errors that it wraps, except ErrUnknownOutcome: otherwise callers would think that
+// the outcome of the commit is unknown.
 type afterCommitError struct{ error }
 
 func (e afterCommitError) Is(target error) bool {

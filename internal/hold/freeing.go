@@ -85,8 +85,8 @@ func (r *release) freeing() *freeing {
 }
 
 // free hands the key to the head of the record's queue, or else to the next waiting goroutine. If
-// neither is possible, it releases the key. If the trust had ended before the first write, it sends
-// one conditional release, because the record may still show the grant.
+// neither is possible, it releases the key. If the lock was lost or its lease had expired before
+// the first write, free sends one conditional release, because the record may still show the grant.
 func (r *release) free() {
 	f := r.freeing()
 	f.reportsDone = f.reportsDone || r.terms.Done

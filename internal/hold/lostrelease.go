@@ -149,7 +149,8 @@ func (f *freeing) lost(item protocol.Item) error {
 
 // notDone returns the error of an operation whose last attempt failed: it was throttled, for
 // example, or had no answer. If all attempts were answered, the operation has changed nothing;
-// otherwise its outcome is unknown. limit is the context that limited the operation.
+// otherwise its outcome is unknown. The parameter "limit" is the context that limited the
+// operation.
 func (c *Holds) notDone(limit context.Context, op string, key protocol.Key, r attempts.Result[releaseAttempt], unanswered int) error {
 	err := attempts.Joined(attempts.Cause(limit), r.Err)
 	if r.Outcome == attempts.Unanswered || unanswered > 0 {

@@ -144,8 +144,8 @@ func (r *row) item() protocol.Item {
 	return item
 }
 
-// gone returns the reason why the grant has ended, according to the record in item. The
-// reason is "" if the grant is current. item is nil if there is no record.
+// gone returns the reason why the grant has ended, according to the record in item. The reason is
+// "" if the grant is current. The item is nil if there is no record.
 func (r *row) gone(item protocol.Item) (reason core.Reason, by *protocol.Record, damage error) {
 	if item == nil {
 		return core.Broken, nil, nil

@@ -117,8 +117,8 @@ func (s *session) tryToMark(limit context.Context, trusted bool) error {
 	return s.c.notDone(limit, "release", s.key, r, len(s.marks.Versions()))
 }
 
-// isMarked reports whether an attempt of this client has marked the row dead. item is the
-// row, which no longer shows the session.
+// isMarked reports whether an attempt of this client has marked the row dead. The item is the row,
+// which no longer shows the session.
 func (s *session) isMarked(item protocol.Item, sent []releaseAttempt) bool {
 	r, err := s.Decode(item)
 	if err != nil {

@@ -51,8 +51,8 @@ type Holder interface {
 	// Decode decodes an item as the record of the grant.
 	Decode(item protocol.Item) (protocol.Record, error)
 
-	// Stands reports whether item shows that the grant is current. item is nil if there is
-	// no record.
+	// Stands reports whether item shows that the grant is current. The item is nil if there is no
+	// record.
 	Stands(item protocol.Item) bool
 
 	// Lost is called when the lease is lost. It must call Lease.End with an error that
@@ -301,8 +301,8 @@ func (l *Lease) Outlived() (Loss, bool) {
 	return Loss{Reason: Expired}, l.hasRunOut(l.c.Now())
 }
 
-// Root returns the lease that other clients observe: the parent or, without a parent, the lease
-// itself. Other clients may take the key over if they observe no renewal of this lease for one
+// Root returns the lease that other clients observe: the parent, or the lease itself if it has no
+// parent. Other clients may take the key over if they observe no renewal of this lease for one
 // lease duration.
 func (l *Lease) Root() *Lease {
 	return cmp.Or(l.terms.Parent, l)

@@ -46,7 +46,7 @@ func (l *Lease) WarnOfLoss() {
 }
 
 // give calls w.Call on a goroutine of its own, unless w.given is set. The caller must hold the
-// mu of the lease.
+// lease's mu.
 func (w *Warning) give() {
 	if !w.given {
 		w.given = true

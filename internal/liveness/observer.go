@@ -49,8 +49,9 @@ func GrantOf(r protocol.Record) string {
 	return cmp.Or(r.Grant, r.Version)
 }
 
-// SessionRow decodes item as the row of a session. item must be nil if the table contains no row of
-// the session. SessionRow then returns protocol.NoRow, with the duration "missing" as the lease.
+// SessionRow decodes item as the row of a session. The item must be nil if the table contains no
+// row of the session. SessionRow then returns protocol.NoRow, with the duration "missing" as the
+// lease.
 func SessionRow(proto protocol.Native, item protocol.Item, missing time.Duration) (protocol.Record, error) {
 	if item == nil {
 		return protocol.NoRow(missing), nil
@@ -147,8 +148,8 @@ func (o *Observer) LooksDead(r protocol.Record, wall time.Time) bool {
 	return protocol.IsNoRow(r.Version) || o.Caps.Expiry != layout.WallClock && decide.LooksDead(protocol.VersionTime(r.Version), r.Lease, wall)
 }
 
-// versionOf returns the version of r as an observed.Version. now is the time of the reply that
-// showed r.
+// versionOf returns the version of r as an observed.Version. The parameter "now" is the time of the
+// reply that showed r.
 func versionOf(r protocol.Record, now decide.Instant) observed.Version {
 	return observed.Version{ID: r.Version, Grant: GrantOf(r), Since: now}
 }

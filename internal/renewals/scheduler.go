@@ -54,8 +54,8 @@ func New(most int, run func(func()), chance func() float64) *Scheduler {
 }
 
 // Add makes the Scheduler renew a lease that is trusted for the duration "left". Each attempt is
-// one call of send. The first is due after "soon" or, if soon is zero, at a random time of the
-// period's second half.
+// one call of send. The first attempt is due after the duration "soon". If soon is zero, it is due
+// at a random time of the period's second half.
 func (q *Scheduler) Add(t Times, left, soon time.Duration, send func() Outcome) *Lease {
 	q.mu.Lock()
 	defer q.mu.Unlock()

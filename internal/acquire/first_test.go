@@ -339,7 +339,8 @@ func TestBatchReadCountsAsOneRequestInEventsOfAcquireAny(t *testing.T) {
 		if len(told) != 2 || told[0].Kind != leasehold.EventThrottled || told[0].Requests != 1 {
 			t.Fatalf("events %+v", told)
 		}
-		// The event does not count the last request, with which the call leaves the queue of "b".
+		// The event does not count the last request. The call leaves the queue of "b" by this
+		// request.
 		lab.Want(t, "requests", told[1].Requests, len(sent)-1)
 		if lab.Count(sent, isBatch) < 2 {
 			t.Errorf("sent %v", lab.Ops(sent))

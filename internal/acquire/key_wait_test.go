@@ -249,8 +249,8 @@ func mallorys(more ...item) item {
 	return merged(javas, grant, merged(more...))
 }
 
-// A client that may write a key can store anything in the key's record. Whatever the
-// record contains, the key's waiters must still pause between their reads.
+// A client that may write a key can store anything in the key's record. The key's waiters must
+// still pause between their reads, for any content of the record.
 func TestContentOfRecordCannotMakeWaiterReadWithoutPauses(t *testing.T) {
 	lab.Each(t, map[string]item{
 		"a token that is not a number":    {"fencingToken": lab.Str("1")},

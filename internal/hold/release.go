@@ -162,8 +162,8 @@ func (r *release) beginUnseen(limit context.Context, cause error) bool {
 	return false
 }
 
-// open sets the contexts of the release's requests, and makes the channel r.done, on which other
-// calls wait for the release.
+// open sets the contexts of the release's requests, and makes the channel r.done. Other calls wait
+// on this channel for the end of the release.
 func (r *release) open(limit context.Context) {
 	r.limit, r.done, r.started = limit, make(chan struct{}), r.h.c.Now()
 	r.ctx, r.cut = context.WithCancel(context.WithoutCancel(limit))

@@ -122,7 +122,8 @@ func (h *Hold) finish(ended process.Ended) error {
 	done := ended.Code == 0 && !ended.Stopped && lost == nil && h.seeker.wanted.Once != nil
 	if done && ended.Cut {
 		// A signal from the user, or the end of the parent process, came while CMD still ran. Many
-		// programs then exit with 0 although their work is not done: the next run repeats the work.
+		// programs then exit with 0 although their work is not done. So the work does not count as
+		// done, and the next run repeats it.
 		h.say().Always("%s: a signal came before the work had ended, so it does not count as done, and is done again", h)
 		done = false
 	}
@@ -151,10 +152,10 @@ func (h *Hold) finish(ended process.Ended) error {
 	return nil
 }
 
-// late returns the error for a CMD that leasehold stopped for want of a renewal, but that exited
-// while the lock was still trusted. No other client can have acquired the lock, but the error is
-// ErrLost, because leasehold stopped CMD as after a loss. The parameter why is the last renewal's
-// error, or "" if it succeeded.
+// late returns the error for a CMD that leasehold stopped because the lock was not renewed in time.
+// CMD exited while the lock was still trusted, so no other client can have acquired the lock. But
+// the error is ErrLost, because leasehold stopped CMD as after a loss. The parameter "why" is the
+// last renewal's error, or "" if it succeeded.
 func late(keys, why string) error {
 	if why == "" {
 		return failure.Like(leasehold.ErrLost, fmt.Sprintf("%s was not renewed before trust was about to end; CMD was stopped", keys))
@@ -184,9 +185,9 @@ const (
 	releaseUnsaid = time.Second
 )
 
-// releaseLimit returns how long leasehold waits for the release after CMD has ended. If done is
-// true, the limit is the length of the lease. After that, marking the work as done is useless:
-// another client may already have started it.
+// releaseLimit returns how long leasehold waits for the release after CMD has ended. If "done" is
+// true, the limit is the length of the lease. After that, marking the work as done is useless,
+// because another client may already have started the work.
 func (h *Hold) releaseLimit(ended process.Ended, lost error, done bool) time.Duration {
 	lease := h.seeker.wanted.Lease
 	switch {
@@ -267,7 +268,7 @@ func newRenewals(say *say.Messages, where string) *renewals {
 	return &renewals{say: say, where: where, renewed: make(chan struct{}, 1), failed: map[leasehold.Key]failing{}}
 }
 
-// event receives every event of the locks, and handles those about renewals.
+// event receives every event of the locks, and handles the events about renewals.
 func (r *renewals) event(e leasehold.Event) {
 	switch e.Kind {
 	case leasehold.EventRenewed:

@@ -56,10 +56,10 @@ func SetByRun(lookup func(string) (string, bool), table, file string) bool {
 	return last.Store == file && last.Table == table
 }
 
-// refuseNested returns an error if an outer run holds a wanted key: this run and the outer run
-// would wait for each other. With --any, it removes such keys unless none would remain. It also
-// refuses a wait for a second permit of a semaphore: the permits' holders could all wait for each
-// other.
+// refuseNested returns an error if an outer run holds a wanted key, because this run and the outer
+// run would wait for each other. With --any, it removes such keys, unless none would remain. It
+// also refuses a wait for a second permit of a semaphore, because the permits' holders could all
+// wait for each other.
 func (s *Seeker) refuseNested(ctx context.Context) error {
 	w := &s.wanted
 	if w.Permits > 0 {
@@ -90,9 +90,9 @@ func (s *Seeker) refuseNested(ctx context.Context) error {
 	return nestedWait(nested)
 }
 
-// heldByOuter reports whether an outer run holds key now. The outer run may have ended before
-// this process, so the grant id in key's record is compared with those in LEASEHOLD_HELD. If the
-// record cannot be read, the names of table and store are compared.
+// heldByOuter reports whether an outer run holds key now. The outer run may have ended before this
+// process. So heldByOuter compares the grant id in key's record with the grant ids in
+// LEASEHOLD_HELD. If the record cannot be read, it compares the names of table and store.
 func (s *Seeker) heldByOuter(ctx context.Context, key leasehold.Key) bool {
 	outer := slices.DeleteFunc(outerKeys(s.user.Settings.LookupEnv), func(h outerKey) bool {
 		return key != leasehold.Key{Partition: h.Key, Sort: h.SortKey}
@@ -128,9 +128,9 @@ func (h *Hold) outerValue() string {
 	return string(b)
 }
 
-// outerBegins returns value, a JSON array for LEASEHOLD_HELD, without its final "]". Runs inside
-// CMD append to the array, so LEASEHOLD_HELD begins with this text in all descendants of CMD. No
-// other process has it, because it contains the grant's id.
+// outerBegins returns a value of LEASEHOLD_HELD, which is a JSON array, without the final "]". Runs
+// inside CMD append to the array, so LEASEHOLD_HELD begins with this text in all descendants of
+// CMD. It does so in no other process, because the text contains the grant's id.
 func outerBegins(value string) string { return strings.TrimSuffix(value, "]") }
 
 // environ returns the environment for CMD, with the lock's key, owner, token and table.

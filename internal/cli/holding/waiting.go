@@ -24,8 +24,8 @@ const (
 )
 
 // A wait reports the holder while the command waits: at the start, once a minute, and on each new
-// queue position, but new positions at most once a second. These limits apply to all waits of the
-// process together, because an election may begin a wait every second.
+// queue position. It reports new positions at most once a second. These limits apply to all waits
+// of the process together, because an election may begin a wait every second.
 type wait struct {
 	say  *say.Messages
 	now  func() time.Time
@@ -70,8 +70,9 @@ func (s *told) due(place int, now time.Time) bool {
 	return true
 }
 
-// newWait returns a new wait. The parameter earlier is this process's previous wait, or nil. The
-// parameter former identifies the grant of its previous term, and is empty if there was none.
+// newWait returns a new wait. The parameter "earlier" is this process's previous wait, or nil. The
+// parameter "former" identifies the grant of the process's previous term, and is empty if there was
+// none.
 func newWait(user User, earlier *wait, former string) *wait {
 	w := &wait{say: user.Say, now: user.Now, grants: map[leasehold.Key]string{}, former: former}
 	w.tell = func(e leasehold.Event, holdersSeen int) { w.say.ClientEvent(e, w.now(), holdersSeen) }
@@ -101,9 +102,9 @@ func (w *wait) tries(nonblock bool) {
 	}
 }
 
-// saw handles an event e of the lock client. The parameter all is nil unless the client needs only
-// one of several keys or permits. In that case, saw reports nothing until it has seen a holder of
-// each of them, because one of them may still be free.
+// saw handles an event e of the lock client. If the client needs only one of several keys or
+// permits, the parameter "all" is not nil. In that case, saw reports nothing until it has seen a
+// holder of each of them, because one of them may still be free.
 func (w *wait) saw(e leasehold.Event, all *allHeld) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -262,8 +263,9 @@ func (e *allHeldError) Error() string {
 func (e *allHeldError) Unwrap() error { return e.err }
 
 // A client recognizes a dead holder only after observing it for a whole lease. With a shorter
-// --wait, it never does, however often the user repeats the command. So the command then tries once
-// more, as with -n: if the holder appears dead, it observes the holder for a whole lease.
+// --wait, the client could never do so, even if the user repeated the command. So after such a
+// wait, the command tries once more, as with -n: if the holder appears dead, the command observes
+// it for a whole lease.
 
 // wasTooShort reports whether the wait, which failed with err, was shorter than a holder's lease.
 // It also returns true if err does not contain every holder's lease. A shared lease is not in the
@@ -284,9 +286,9 @@ func (w Wanted) afterWait(err error, took time.Duration) error {
 	return err
 }
 
-// afterSilence returns an OpError instead of err, the error of a wait, if the store answered no
-// request. It is then unknown whether the key is held, but err's exit code would say that another
-// process holds it. The parameter answers counts the answered requests.
+// afterSilence replaces err, the error of a wait, by an OpError if the store answered no request.
+// It is then unknown whether the key is held, but err's exit code would say that another process
+// holds it. The parameter "answers" is the number of answered requests.
 func afterSilence(err error, answers int, table string, key leasehold.Key) error {
 	if answers > 0 || !errors.As(err, new(*failure.WaitedError)) || !failure.NotGranted(err) || errors.Is(err, leasehold.ErrHeld) {
 		return err // the store answered, or err says that the key is held, or err itself is a failure

@@ -45,9 +45,9 @@ func (w *waiting) next(own string) {
 	w.wait = newWait(User{Say: say.NewMessages(&say.Output{To: &w.stderr}), Now: now}, w.wait, own)
 }
 
-// see passes a waiting event to w.wait, with the record r of the held key and the position place
-// in the queue. The parameter all is nil unless w waits for one of several keys. The result
-// counts the events that w has reported.
+// see passes a waiting event to w.wait. The event contains the record r of the held key and the
+// queue position "place". If w waits for one of several keys, the parameter "all" is not nil. The
+// result counts the events that w has reported.
 func (w *waiting) see(r leasehold.Record, place int, all *allHeld) int {
 	w.mu.Lock()
 	w.tell = func(e leasehold.Event, _ int) { w.told = append(w.told, e.Position) } // the wait calls tell while it holds w.mu

@@ -65,8 +65,8 @@ func (b *background) lookIn(d time.Duration) {
 }
 
 // began is called when CMD has ended. It begins the wait for the processes that outlive CMD. The
-// parameter asked is true if leasehold was asked to exit or step down while CMD ran.
-// BackgroundWait then becomes BackgroundStop, which stops these processes.
+// parameter "asked" is true if leasehold was asked to exit or step down while CMD ran. The mode
+// BackgroundWait then changes to BackgroundStop, which stops these processes.
 func (b *background) began(c *Child, asked bool) {
 	b.since = time.Now()
 	if asked && b.mode == BackgroundWait {
@@ -76,8 +76,8 @@ func (b *background) began(c *Child, asked bool) {
 }
 
 // stopBackground forwards sig to the processes that outlive CMD. It is called if leasehold shall
-// exit or step down after CMD has ended. BackgroundWait becomes BackgroundStop, because a shell's
-// background processes ignore Ctrl-C.
+// exit or step down after CMD has ended. The mode BackgroundWait changes to BackgroundStop, because
+// a shell's background processes would ignore a forwarded Ctrl-C.
 func (s *supervision) stopBackground(c *Child, sig os.Signal) {
 	b, number := s.background, sig.(syscall.Signal)
 	s.Cut = true // set for each such signal, because leasehold now stops processes that it would otherwise wait for

@@ -182,14 +182,15 @@ func (c *Child) WasStopped(sig syscall.Signal) {
 // adopting process.
 var parent = os.Getppid()
 
-// parentEvery is the interval at which this process checks whether its parent still runs. A
-// signal from Linux (PR_SET_PDEATHSIG) would not do: it comes when the thread that started this
-// process ends, perhaps long before the parent process.
+// parentEvery is the interval at which this process checks whether its parent still runs. A signal
+// from Linux (PR_SET_PDEATHSIG) would not do: it comes when the thread that started this process
+// ends, perhaps long before the parent process ends.
 const parentEvery = 250 * time.Millisecond
 
 // ParentEnd returns a channel that is closed when this process's parent has ended. It returns an
-// error if the parent is init, which may have adopted this process. If another process adopted it
-// before this program began, ParentEnd takes that process for the parent.
+// error if the parent is init, because init may have adopted this process. If another process
+// adopted this process before this program began, ParentEnd takes the adopting process for the
+// parent.
 func ParentEnd() (<-chan struct{}, error) {
 	if parent <= 1 { // zero means that the parent is outside of this container
 		return nil, errors.New("--die-with-parent: leasehold was started by init, or by a process that has ended already: " +
@@ -284,7 +285,7 @@ const overtakes = 5 * time.Millisecond
 // waits for it. The kernel and the Go runtime deliver the pending signal with the lowest number
 // first. The awaited signals have lower numbers than ContinueSignal, so they normally arrive before
 // it. But the thread that receives one of them may be preempted, so awaitSent then sleeps for the
-// time overtakes.
+// duration "overtakes".
 func awaitSent() {
 	last := make(chan os.Signal, 1)
 	signal.Notify(last, ContinueSignal)

@@ -32,8 +32,8 @@ func (s *supervision) orderStopNow() {
 }
 
 // sendTrust tells the watchdog when trust in the lock ends, on the clock of package boottime. It
-// reads boottime before the time that is left: a delay between the two makes the result earlier,
-// never later. Once any lock is lost, it repeats the time sent last.
+// reads this clock first, and then computes how much trusted time is left: a delay in between makes
+// the result earlier, never later. Once any lock is lost, it repeats the time sent last.
 func (s *supervision) sendTrust() {
 	now := boottime.Now()
 	until := durations.Sum(now, time.Until(s.lock.TrustedUntil()))
@@ -153,8 +153,8 @@ func (g *watchdogHandle) order(what string, value any) {
 }
 
 // end makes the watchdog exit, and waits until it has. After that, the watchdog sends no signals.
-// The result acted is true if end has found unread reports: the watchdog has then sent CMD a signal
-// of which the supervisor did not know.
+// The result "acted" is true if end has found unread reports: the watchdog has then sent CMD a
+// signal that the supervisor did not know of.
 func (g *watchdogHandle) end() (acted bool) {
 	_, _ = fmt.Fprintln(g.orders, watchdog.OrderDone)
 	_ = g.orders.Close()

@@ -51,9 +51,9 @@ func (d Descent) All(int) ([]Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	// If the supervisor has died, its id may now belong to another process, and direct may contain
-	// that process's children. The watchdog notices this, because it gets another parent when the
-	// supervisor dies.
+	// If the supervisor has died, its id may now belong to another process, and "direct" may
+	// contain that process's children. The watchdog notices this, because it gets another parent
+	// when the supervisor dies.
 	if os.Getpid() != d.Supervisor && os.Getppid() != d.Supervisor {
 		return nil, nil
 	}

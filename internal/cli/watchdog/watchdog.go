@@ -233,12 +233,13 @@ const (
 )
 
 // Signal sends sig to CMD's group and, unless d.GroupOnly is true, to descendants outside it.
-// SIGKILL goes to each of them, but any other signal only to the groups of orphans. A descendant
-// with a parent may get that signal from its parent, for example from a nested "leasehold run".
+// SIGKILL goes to each of these descendants. Any other signal goes only to the groups of orphans,
+// because a descendant with a parent may get it from its parent, such as a nested "leasehold run".
 func (d Descent) Signal(group int, sig syscall.Signal) {
-	// The supervisor and CMD's group may have ended while this watchdog was suspended. The group's
-	// id may then belong to another program: a process has this id, but began at another time than
-	// CMD. If no process has the id, CMD has ended, but the kernel keeps the id for CMD's group.
+	// The supervisor and CMD's group may have ended while this watchdog was suspended. Send nothing
+	// if the group's id now belongs to another program: to a process that began at another time
+	// than CMD. If no process has the id, CMD has ended, but the kernel keeps the id for CMD's
+	// group.
 	if now := Began(group); d.Began == 0 || now == 0 || now == d.Began {
 		_ = KillGroup(group, sig) // fails if the group has no processes, and then no signal is needed
 	}

@@ -89,9 +89,9 @@ func NotGranted(err error) bool {
 	return Interrupted(err) == nil && (errors.Is(err, leasehold.ErrHeld) || is[*WaitedError](err) && !is[*leasehold.OpError](err))
 }
 
-// Answer adds the exit code to err, the error of a command whose result may be "no", such as "not
-// found". It adds CodeNo if err means "no". After a signal, it returns only the signal's exit
-// code. It returns any other error unchanged.
+// Answer is for the error of a command whose result may be "no", such as "not found". It adds the
+// exit code CodeNo if err means "no". After a signal, it returns only the signal's exit code. It
+// returns any other error unchanged.
 func Answer(err error) error {
 	if ended := Interrupted(err); ended != nil {
 		return ended
@@ -127,7 +127,7 @@ func Cause(ctx context.Context, err error) error {
 }
 
 // Kind returns the field "error" of JSON output: the first kind below that fits err, or "unknown"
-// if none does. The result answer is true if err is the answer "no" rather than a failure.
+// if none does. The result "answer" is true if err is the answer "no" rather than a failure.
 func Kind(err error) (name string, answer bool) {
 	unknown := errors.Is(err, leasehold.ErrUnknownOutcome) // the failed request may have changed something
 	switch {

@@ -125,9 +125,9 @@ func (e *like) Error() string { return e.text }
 
 func (e *like) Unwrap() error { return e.err }
 
-// insides lists patterns for parts of an error's text that only describe the internals of a
-// library, each with a plain replacement. The patterns are compiled when they are first used,
-// because most commands need none.
+// insides lists patterns, each with a plain replacement. Each pattern matches a part of an error's
+// text that only describes the internals of a library. The patterns are compiled when they are
+// first used, because most commands need none.
 var insides = sync.OnceValue(func() []inside {
 	return []inside{
 		{regexp.MustCompile(`operation error DynamoDB: \w+, `), ""},

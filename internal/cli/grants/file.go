@@ -100,9 +100,9 @@ func unusable(path string, err error) error {
 	return failure.Misusef("--grant %s: %v", path, failure.WithoutPath(err))
 }
 
-// RefuseHeld returns an error if the file contains a grant that may still be held, and replacing
-// the file would lose that grant. It accepts a grant of the same key and store, because that grant
-// has ended once the command is granted the key.
+// RefuseHeld returns an error if the file contains a grant that may still be held, because
+// replacing the file would lose that grant. It accepts a grant of the same key and store, because
+// that grant has ended once the command is granted the key.
 func (g *File) RefuseHeld(now time.Time, table string, key leasehold.Key, here Place) error {
 	in, ok := parse(g.before)
 	if !ok || in.Table == table && in.Key == key && in.At.differs(here) == "" { // the stores must match too, because tables of the same name may exist in several stores

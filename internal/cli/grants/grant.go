@@ -19,16 +19,17 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 )
 
-// Grant is a grant of a lock, together with the store that granted it. Another store may have a
-// table of the same name: if the grant were looked up there, it would seem to be lost.
+// Grant is a grant of a lock, together with the store that granted it. Without the store, a table
+// of the same name in another store could be taken for the grant's table. The grant would then seem
+// to be lost.
 type Grant struct {
 	leasehold.Grant
 	At Place
 }
 
-// Place identifies the store of a table: tables in several stores may have the same name. It is
-// stored in a grant's JSON, with the layout of the records. Its fields are empty if the library
-// or an earlier version of leasehold wrote the grant.
+// Place identifies the store of a table, because tables in several stores may have the same name.
+// It is stored in a grant's JSON, with the layout of the records. Its fields are empty if the
+// library or an earlier version of leasehold wrote the grant.
 type Place struct {
 	File        string `json:"file,omitempty"`
 	Region      string `json:"region,omitempty"`
@@ -116,8 +117,8 @@ func (p Place) differs(from Place) string {
 }
 
 // RefuseOther returns an error if the opened store, whose place is the parameter "here", is not the
-// store of the grant. It accepts another endpoint if the user has asked for one: the parameter
-// "asked" is the value of --endpoint-url, or empty.
+// store of the grant. It accepts another endpoint if the user has named this endpoint: the
+// parameter "asked" is the value of --endpoint-url, or empty.
 func (g Grant) RefuseOther(here Place, asked string) error {
 	switch what := g.At.differs(here); what {
 	case "":
@@ -133,9 +134,10 @@ func (g Grant) RefuseOther(here Place, asked string) error {
 	}
 }
 
-// UseStore sets f to the grant's table, store and layout, as if given by flags, which override
-// the environment. It returns an error if a flag names another store, which would report the
-// grant as lost. Only --endpoint-url may differ: the store's server can move.
+// UseStore sets f to the grant's table, store and layout, as if flags had set them, so that they
+// override the environment. It returns an error if a flag names another store, because that store
+// would report the grant as lost. Only --endpoint-url may differ, because the store's server can
+// move.
 func (g Grant) UseStore(f *store.Settings) error {
 	if f.Table != "" && f.Table != g.Table {
 		return failure.Misusef("the grant is from table %s, not %s", g.Table, f.Table)
@@ -169,9 +171,9 @@ func (g Grant) refuseFlag(flag, given, made string) error {
 	return failure.Misusef("%s %s: the grant is from table %s in %s: leave out %[1]s", flag, given, g.Table, made)
 }
 
-// Resume renews the grant and returns its lock. It fails if g is outdated: the grant has been
-// renewed since g was written. Otherwise two processes with copies could both hold the lock. The
-// parameter here is the place of the client's store.
+// Resume renews the grant and returns its lock. It fails if the grant has been renewed since g was
+// written. Otherwise two processes with copies of g could both hold the lock. The parameter "here"
+// is the place of the client's store.
 func (g Grant) Resume(ctx context.Context, locks *leasehold.Client, here Place, opts ...leasehold.RenewOption) (*leasehold.Lock, error) {
 	lock, err := locks.Resume(ctx, g.Grant, opts...)
 	return lock, g.explain(here, err)
@@ -183,7 +185,7 @@ const maxRenewalsFollowed = 5
 
 // ResumeToRelease renews the grant so that the caller can release its lock. It accepts an outdated
 // g if the record has its id, token and owner, because the file with the renewed grant may be lost.
-// The parameter least is the shortest lease that the library accepts.
+// The parameter "least" is the shortest lease that the library accepts.
 func (g Grant) ResumeToRelease(ctx context.Context, locks *leasehold.Client, here Place, least time.Duration) (*leasehold.Lock, error) {
 	if g.Lease != 0 { // zero means that the grant is damaged
 		g.Lease = max(g.Lease, least)

@@ -29,15 +29,15 @@ type Seat struct {
 }
 
 // NewSeat returns the Seat of a process that campaigns and does not know the leader yet. During a
-// term of this process, its renewals count as overdue when the trusted time left is less than
-// overdue.
+// term of this process, its renewals count as overdue when the trusted time left is less than the
+// parameter "overdue".
 func NewSeat(now func() time.Time, overdue time.Duration) *Seat {
 	return &Seat{now: now, overdue: overdue}
 }
 
 // Saw records the given leader as the current one if this process campaigns. If this process
-// already leads, Saw does nothing: the caller read the leader's record before this process was
-// elected.
+// already leads, Saw does nothing, because the caller read the leader's record before this process
+// was elected.
 func (s *Seat) Saw(leader election.Leader) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,8 +58,8 @@ func (s *Seat) Won(term Term, as election.Leader) {
 func (s *Seat) Left() { s.Won(nil, election.Leader{}) }
 
 // answers returns the current answers to the probes, and the leader for the body of GET /leader.
-// The result leads is true if this process leads and still trusts its lock. The result live is false
-// if CMD runs and renewals are overdue.
+// The result "leads" is true if this process leads and still trusts its lock. The result "live" is
+// false if CMD runs and renewals are overdue.
 func (s *Seat) answers() (leads, live bool, leader election.Leader) {
 	s.mu.Lock()
 	term, leader := s.term, s.leader

@@ -116,9 +116,9 @@ func readerGone(err error, stdout io.Writer) bool {
 	return ok && errors.As(err, &at) && at.Path == f.Name() && errors.Is(at.Err, syscall.EPIPE)
 }
 
-// troubleCode returns the exit code for a failure of leasehold itself: 125 if leasehold was to
-// run a CMD, as with timeout(1), otherwise 2. A small code, such as 2, could also be the exit
-// code of CMD.
+// troubleCode returns the exit code for a failure of leasehold itself: 125 if leasehold was to run
+// a CMD, otherwise 2. The first code is 125, as in timeout(1), because CMD itself could exit with a
+// small code, such as 2.
 func troubleCode(cmd *cobra.Command, args []string) int {
 	var runs bool
 	switch cmd.Annotations[arguments.RunsCMD] {

@@ -58,8 +58,8 @@ func Completion(root *cobra.Command, shell string, w io.Writer) error {
 	case "fish":
 		err = root.GenFishCompletion(&script, true)
 		// Cobra's script for fish reads all words but the last, removes their quotes, and later
-		// evaluates the words. Replace the line that reads them with a line that also quotes
-		// them again.
+		// evaluates the words. So replace the line that reads the words. The new line also quotes
+		// the words again.
 		const words = "set -l args (commandline -opc)"
 		quoted := "set -l args (string escape -- (commandline -xpc 2> /dev/null; or commandline -opc))" // option -x of commandline exists since fish 4
 		script = *bytes.NewBuffer(bytes.Replace(script.Bytes(), []byte(words), []byte(quoted), 1))
@@ -79,8 +79,8 @@ func Completion(root *cobra.Command, shell string, w io.Writer) error {
 	return err
 }
 
-// plainWord matches words without special characters of bash, zsh, fish or PowerShell. Only such
-// words are offered as completions. The shell evaluates the words of a command line, and a
+// plainWord matches words without special characters of bash, zsh, fish or PowerShell. Other words
+// are not offered as completions, because the shell evaluates the words of a command line. A
 // completed word may be a key that another user has chosen.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9/._][A-Za-z0-9/._:-]*=?$`)
 

@@ -74,9 +74,9 @@ func Suggestion(cmd *cobra.Command, arg string) string {
 	return ", did you mean " + strings.Join(names, " or ") + "?"
 }
 
-// RunsCMD is the key of an annotation on cobra commands that can run a CMD, a program of the user.
-// Its value says when: UnlessWatch, for example, means unless --watch or --step-down is given.
-// These commands have exit codes of their own (see package failure).
+// RunsCMD is the key of an annotation on cobra commands that can run a CMD (a program of the user).
+// The annotation's value says when they run it. For example, UnlessWatch means: not with --watch or
+// --step-down. These commands have exit codes of their own (see package failure).
 const (
 	RunsCMD     = "runs CMD"
 	Always      = "always"
@@ -175,9 +175,9 @@ func (f *Duration) Set(s string) error {
 	return nil
 }
 
-// Check adds the flag --check or --check=DURATION to fl. The command then observes the records
-// for at most DURATION, to see whether their holders renew. A plain --check means one minute:
-// without a limit, one lease of hours would make the command wait for hours.
+// Check adds the flag --check or --check=DURATION to fl. The command then observes the records for
+// at most DURATION, to see whether their holders renew. A plain --check means one minute, because
+// without a limit, a single long lease would make the command wait for hours.
 func Check(fl *pflag.FlagSet, d *Duration) {
 	fl.Var(d, "check", "observe for `DURATION` at most, and show which holders are live, dead or unknown; --check=0: until all are known")
 	fl.Lookup("check").NoOptDefVal = wording.Duration(time.Minute)

@@ -70,8 +70,8 @@ func (b Info) String() string {
 // is never a production job, so it may use the default local store even if AWS settings exist (see
 // store.Settings.Place).
 //
-// An installed leasehold, by contrast, may run in a cron job that has lost the variable with its
-// table's name. AWS settings are then the only sign that the job should use DynamoDB.
+// An installed leasehold, by contrast, may run in a cron job that has lost the variable that names
+// its table. AWS settings are then the only sign that the job should use DynamoDB.
 
 // OnTrial reports whether this process is a trial.
 func OnTrial() bool {
@@ -80,8 +80,8 @@ func OnTrial() bool {
 }
 
 // isTrial reports whether a program with the given build information, run in dir, is a trial. The
-// command go run records neither version nor commit; go install records at least a version. A
-// program built with -buildvcs=false counts as a trial in its source directory.
+// command go run records neither version nor commit; go install records at least a version. A build
+// with -buildvcs=false records neither, so the program counts as a trial in its source directory.
 func isTrial(info *debug.BuildInfo, dir string) bool {
 	b := of(info)
 	return info.Path == info.Main.Path+"/cmd/leasehold" && b.Version == noVersion && b.Commit == "" &&

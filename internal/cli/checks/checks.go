@@ -103,9 +103,9 @@ func (r *Report) Run(ctx context.Context, list []Check) {
 	}
 }
 
-// Found prints a finding. If Strict is set and the check failed, Found prints nothing: Verdict
-// returns the error of the check. After a signal, Found prints only the finding of cleanUp: the
-// signal has cancelled the requests of all other checks.
+// Found prints a finding, with two exceptions. If Strict is set, it prints no failed check, because
+// Verdict returns that check's error. After a signal, it prints only the finding of cleanUp,
+// because the signal has cancelled the requests of all other checks.
 func (r *Report) Found(ctx context.Context, f Finding) {
 	if r.err != nil || f.Check != cleanUp && failure.Interrupted(context.Cause(ctx)) != nil {
 		return

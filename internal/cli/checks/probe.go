@@ -111,21 +111,21 @@ func roundTrip(length, skew time.Duration, took []time.Duration) []Finding {
 }
 
 // triesIn returns how many renewal attempts fit, one after another, before the holder stops
-// trusting its lock. The first attempt begins when the renewal is due. Each attempt takes the time
-// took.
+// trusting its lock. The first attempt begins when the renewal is due. Each attempt takes the
+// duration "took".
 func triesIn(t lease.Timing, took time.Duration) int {
 	return int(min(durations.Less(t.Trust(), t.Every)/max(took, time.Microsecond), math.MaxInt32))
 }
 
-// isSlow reports whether requests of duration took are too slow for the lease: fewer than
-// leastTries renewal attempts fit, or one takes more than t.Every/4. In the second case, a
+// isSlow reports whether requests that take the duration "took" are too slow for the lease: fewer
+// than leastTries renewal attempts fit, or one takes more than t.Every/4. In the second case, a
 // slightly slower renewal exceeds its time limit (see decide.RenewalDeadline).
 func isSlow(t lease.Timing, took time.Duration) bool {
 	return triesIn(t, took) < leastTries || took > t.Every/4
 }
 
-// leaseFor returns the shortest lease, in whole seconds, that is long enough for requests of
-// duration took (see isSlow).
+// leaseFor returns the shortest lease, in whole seconds, that is long enough for requests that take
+// the duration "took" (see isSlow).
 func leaseFor(took, skew time.Duration) time.Duration {
 	length := max(time.Second, durations.Sum(skew, time.Second))
 	for isSlow(lease.Usual(length, skew), took) {
@@ -153,9 +153,9 @@ func percentile(values []time.Duration, p float64) time.Duration {
 	return values[max(int(math.Ceil(p*float64(len(values))))-1, 0)]
 }
 
-// clockTolerance is the acceptable difference between this machine's clock and the server's if
-// the safety of the locks does not depend on clocks. In this case, a wrong clock mostly affects
-// the times that leasehold displays.
+// clockTolerance is the largest acceptable difference between this machine's clock and the server's
+// clock. It applies if the safety of the locks does not depend on clocks: a wrong clock then mostly
+// affects the times that leasehold displays.
 const clockTolerance = 30 * time.Second
 
 // narrow improves the measurement of the server's clock. The server's replies contain only whole
@@ -209,9 +209,9 @@ func (t *Subject) clock(ctx context.Context) []Finding {
 	return []Finding{f}
 }
 
-// honestSkew returns a value for MaxSkew that is safe with the measured clock difference.
-// It is twice the largest possible difference, to allow for drift, rounded up to a multiple
-// of half a second.
+// honestSkew returns a value for MaxSkew that is safe with the measured clock difference. It is
+// twice the largest possible difference, rounded up to a multiple of half a second. The factor two
+// allows for drift.
 func honestSkew(c clockRange) time.Duration {
 	const step = 500 * time.Millisecond
 	return max(durations.Sum(durations.Times(c.most(), 2), step-1).Truncate(step), step)
@@ -237,9 +237,9 @@ type clockRange struct {
 	from, to time.Duration
 }
 
-// add narrows the range by one reply. The parameter date is the time in the reply's Date header, in
-// whole seconds. So when the server wrote the reply, its clock was less than one second past date,
-// and this machine's clock was between sent and received.
+// add narrows the range by one reply. The parameter "date" is the time in the reply's Date header,
+// in whole seconds. So the server's clock was less than one second past "date" when the server
+// wrote the reply. This machine's clock was then between "sent" and "received".
 func (c *clockRange) add(date, sent, received time.Time) {
 	from, to := date.Sub(received), date.Add(time.Second).Sub(sent)
 	if c.known {

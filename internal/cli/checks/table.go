@@ -169,8 +169,8 @@ func sending[In, Out any](send func(context.Context, In, ...func(*dynamodb.Optio
 	}
 }
 
-// permissions tries each IAM action, and returns the finding about the actions that IAM denied. It
-// is a problem only if IAM denied an action that clients need to hold locks: a service should have
+// permissions tries each IAM action, and returns the finding about the actions that IAM denied. A
+// denial is a problem only if clients need the action to hold locks, because a service should have
 // no other permissions.
 func (t *Subject) permissions(ctx context.Context) []Finding {
 	var lacks, spares []string

@@ -129,9 +129,9 @@ func (d *Demo) run(ctx context.Context, name string) *run {
 	return r
 }
 
-// granted waits until process r has been granted the key. It then writes to the protected item
-// with the fencing token of r, and prints one line. The parameter format is the line's format
-// string; its only argument is the token.
+// granted waits until process r has been granted the key. It then writes to the protected item with
+// the fencing token of r, and prints one line. The parameter "format" is the line's format string;
+// its only argument is the token.
 func (d *Demo) granted(ctx context.Context, r *run, format string) {
 	r.token = d.next(ctx, r, string(leasehold.EventGranted)).Token
 	if d.write(ctx, r.token) {
@@ -156,9 +156,9 @@ func (d *Demo) signal(r *run, sig syscall.Signal) {
 	}
 }
 
-// stop suspends process r (SIGSTOP). A process that is suspended during a request to a local
-// store keeps the store's file locked. So stop then sends a request itself. If this fails, stop
-// continues r, and suspends it again a little later.
+// stop suspends process r (SIGSTOP). If r is suspended during a request to a local store, it keeps
+// the store's file locked. So, after suspending r, stop sends a request itself. If the request
+// fails, stop resumes r (SIGCONT), and suspends it again a little later.
 func (d *Demo) stop(ctx context.Context, r *run) {
 	for d.err == nil {
 		d.signal(r, process.StopSignal)
@@ -242,8 +242,8 @@ func (d *Demo) makeTarget(ctx context.Context) error {
 	return err
 }
 
-// write writes to the protected item with the given fencing token. The item's attribute fence
-// stores the highest token of all writes. The result refused is true if DynamoDB refused the
+// write writes to the protected item with the given fencing token. The item's attribute "fence"
+// stores the highest token of all writes. The result "refused" is true if DynamoDB refused the
 // write because an earlier write had a higher token.
 func (d *Demo) write(ctx context.Context, token int64) (refused bool) {
 	if d.err != nil {
@@ -263,8 +263,8 @@ func (d *Demo) write(ctx context.Context, token int64) (refused bool) {
 	return refused
 }
 
-// run is one process of the demo: "leasehold run" with cat(1) as its CMD. cat(1) reads a pipe, and
-// the field cat is the demo's end of this pipe. cat(1) exits when the demo closes its end or exits.
+// run is one process of the demo: "leasehold run" with cat(1) as its CMD. cat(1) reads a pipe. The
+// field "cat" is the demo's end of this pipe. cat(1) exits when the demo closes its end or exits.
 type run struct {
 	name   string
 	token  int64    // fencing token; zero until the lock was granted

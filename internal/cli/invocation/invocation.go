@@ -203,8 +203,8 @@ func (in *Invocation) HeldKey(cmd *cobra.Command, args []string, toComplete stri
 	return in.key(cmd, args, toComplete, func(r leasehold.Record) bool { return !r.Released })
 }
 
-// key returns the keys with the given prefix for whose records the function wanted returns true. It
-// returns at most completionKeys, and reads for at most completionTime. It returns none if the
+// key returns the keys that begin with the prefix, and whose records the function "wanted" accepts.
+// It returns at most completionKeys, and reads for at most completionTime. It returns none if the
 // table cannot be opened. It prints nothing and does not create a store.
 func (in *Invocation) key(cmd *cobra.Command, args []string, prefix string, wanted func(leasehold.Record) bool) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {

@@ -93,9 +93,10 @@ func (c *Commands) elect(cmd *cobra.Command, f *electFlags, key string, command 
 	if err := c.Say.OpenEvents(f.events, c.Now()); err != nil {
 		return err
 	}
-	// The probes of --http report renewals as overdue once the trusted time left is below (lease -
-	// MaxSkew) / 3. A renewal normally begins with at least 2/3 of the trusted time left. A longer
-	// grace period replaces this limit, because elect stops CMD one grace period before trust ends.
+	// The probes of --http report renewals as overdue once less than (lease - MaxSkew) / 3 of
+	// trusted time is left. A renewal normally begins while at least 2/3 of the trusted time is
+	// left. If the grace period is longer than this limit, it replaces the limit, because elect
+	// stops CMD one grace period before trust ends.
 	seat := probes.NewSeat(c.Now, max(durations.Less(f.Lease, f.records.Proto.Skew())/3, j.Grace))
 	answer := func() {}
 	if f.http != "" {
@@ -165,8 +166,8 @@ func (c *Commands) stepDown(cmd *cobra.Command, key string) error {
 
 // waitFor prints messages until stepDown calls end. A terminal shows a line about the leader,
 // updated every second. When the leader's lease and one more second have passed, waitFor prints
-// advice once: by then, a live leader has read the request. Without a leader's record, it prints
-// nothing.
+// advice once, because a live leader has read the request by then. Without a leader's record, it
+// prints nothing.
 func (c *Commands) waitFor(ctx context.Context, t *store.Table, key string) (end func()) {
 	r, err := t.Locks.Get(ctx, key)
 	if err != nil || r.Released {

@@ -26,7 +26,7 @@ type grantFlags struct {
 }
 
 // read reads the grant from a file or standard input, and returns the layout of the records. It
-// also returns the option for --data, or nil if that was not given. The commands renew and
+// also returns the option for --data, or nil if --data was not given. The commands renew and
 // release call it before they open the store.
 func (c *Commands) read(cmd *cobra.Command, f *grantFlags) (file *grants.File, data leasehold.RecordOption, r store.Records, err error) {
 	if data, err = f.data.Option(c.Stdin); err != nil {
@@ -44,7 +44,7 @@ func (c *Commands) read(cmd *cobra.Command, f *grantFlags) (file *grants.File, d
 
 // inStoreOf opens the store of g, and calls fn with a lock client and the store's Place. A signal
 // cancels fn's context. If the layout cannot store --data, inStoreOf returns an error without
-// calling fn: once fn has resumed the grant, renew can no longer resume it from the same file.
+// calling fn, because renew can resume a grant only once from one file.
 func (c *Commands) inStoreOf(cmd *cobra.Command, g grants.Grant, data leasehold.RecordOption, fn func(context.Context, *leasehold.Client, grants.Place) error) error {
 	if err := g.UseStore(&c.Settings); err != nil {
 		return err

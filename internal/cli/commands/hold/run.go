@@ -42,7 +42,7 @@ import (
 type Commands struct{ *invocation.Invocation }
 
 // defaultGrace is the default of --grace, unless the lease is short. For a short lease, the default
-// is half of the limit that graceWithin computes: a quarter of the lease, or less with a MaxSkew.
+// is a quarter of the lease, or less with a MaxSkew: half of the limit that graceWithin computes.
 const defaultGrace = time.Second
 
 type runFlags struct {
@@ -322,8 +322,8 @@ func (c *Commands) newJob(cmd *cobra.Command, f *runFlags, command []string) (pr
 }
 
 // graceWithin returns how long CMD may take to stop before it is killed. This grace must be below
-// 5/9 of the trusted time, which is half the lease without a MaxSkew. A renewal normally begins
-// with at least 6/9 of the trusted time left, so it has at least 1/9 before leasehold stops CMD.
+// 5/9 of the trusted time: half the lease if there is no MaxSkew. A renewal normally begins while
+// at least 6/9 is left, so it has at least 1/9 before leasehold stops CMD.
 func (f *runFlags) graceWithin(cmd *cobra.Command) (time.Duration, error) {
 	skew := f.records.Proto.Skew()
 	trust := lease.Usual(f.Lease, skew).Trust()

@@ -183,9 +183,9 @@ func (c *Commands) getRecord(ctx context.Context, t *store.Table, key leasehold.
 	return errors.Join(c.Stdout.Record(say.Observed(t.Table, t.Region(), o), c.JSON, c.Now()), o.Err) // even if the observation failed, print the record as last read
 }
 
-// answer reads the record of key and passes it to matches. It returns nil (exit code 0) if
-// matches returns true. It returns an error with exit code 1 if matches returns false or the
-// record does not exist, and any other error unchanged.
+// answer reads the record of key and passes it to matches. It returns nil (exit code 0) if matches
+// returns true. It returns an error with exit code 1 if matches returns false or the record does
+// not exist. It returns any other error unchanged.
 func answer(ctx context.Context, t *store.Table, key leasehold.Key, matches func(leasehold.Record) (bool, error)) error {
 	r, err := holders.Get(ctx, t.Locks, key)
 	switch {

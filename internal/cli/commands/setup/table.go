@@ -179,7 +179,7 @@ func (c *Commands) newTableText(name, language string, text func(table.Spec) str
 }
 
 // tableSpec returns the description of the lock table, from the flags and the environment. The
-// result named is the table's name or ARN as the user gave it.
+// result "named" is the table's name or ARN as the user gave it.
 func (c *Commands) tableSpec(cmd *cobra.Command) (spec table.Spec, named string, err error) {
 	l, err := c.Settings.RecordLayout()
 	if err != nil {

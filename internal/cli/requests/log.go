@@ -35,9 +35,9 @@ type Entry struct {
 	Outcome string // "ok", an error code, or the reason why there is no reply
 }
 
-// Entry returns the Entry for the request r, which has ended. Its field Attempt counts the
-// requests for the same operation and keys since the last answered one. These include the retries
-// of package leasehold and of the SDK.
+// Entry returns the Entry for the request r, which has ended. Its field Attempt counts the requests
+// for the same operation and keys since the last answered request. Retries of package leasehold and
+// of the SDK count as requests.
 func (l *Log) Entry(r Request, from Server) Entry {
 	e := Entry{Request: r, Keys: l.keysOf(r.Input), Outcome: visible.Message(r.outcome(from))}
 	l.mu.Lock()

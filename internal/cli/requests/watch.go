@@ -57,8 +57,8 @@ type operation struct {
 func (*operation) ID() string { return middlewareID }
 
 // HandleInitialize is called by the SDK once for each operation. If the SDK sends no request
-// because it cannot sign one, as without credentials, HandleInitialize reports this failure to
-// the Health of each Watch.
+// because it cannot sign one, for example without credentials, HandleInitialize reports this
+// failure to the Health of each Watch.
 func (op *operation) HandleInitialize(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
 	middleware.InitializeOutput, middleware.Metadata, error,
 ) {

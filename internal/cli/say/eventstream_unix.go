@@ -37,7 +37,8 @@ func openInherited(number string) (*os.File, error) {
 
 // IsClosed reports whether stream, a standard stream, was closed when this process started. In its
 // place, the Go runtime opens the null device for reading and writing, so output is lost without an
-// error. A shell (> /dev/null) opens the device only for writing, and then IsClosed returns false.
+// error. A shell that redirects stream to /dev/null opens the device only for writing, so IsClosed
+// then returns false.
 func IsClosed(stream io.Writer) bool {
 	f, ok := stream.(*os.File)
 	if !ok {

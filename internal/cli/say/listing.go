@@ -172,7 +172,7 @@ func (r Record) colour() Colour {
 
 // Observe observes whether the holder of the record renews, and prints how long this may take. The
 // parameter "what" describes the holder in that text. If the output is no terminal, "what" may be
-// empty, and then Observe prints nothing.
+// empty: Observe then prints nothing.
 func (m *Messages) Observe(ctx context.Context, o holders.Observer, record leasehold.Record, what string) (result holders.Observation) {
 	_ = m.watch(ctx, o, []leasehold.Record{record}, what, func(found holders.Observation) error {
 		result = found
@@ -221,9 +221,9 @@ func (m *Messages) watch(ctx context.Context, o holders.Observer, records []leas
 	return failed
 }
 
-// Check observes whether the holders of records renew, and calls settled as watch does. It skips
-// deleted records and, unless all is true, released records. It prints the error of each damaged
-// record. If the observation and settled succeed, Check returns the last of these errors.
+// Check observes whether the holders of records renew, and calls "settled" as watch does. It skips
+// deleted records and, if "all" is false, released records. It prints the error of each damaged
+// record. If the observation and "settled" succeed, Check returns the last of these errors.
 func (m *Messages) Check(ctx context.Context, by holders.Observer, all bool, records []leasehold.Record, settled func(holders.Observation) error) error {
 	held := 0
 	for _, r := range records {

@@ -173,7 +173,7 @@ func NewMessages(to *Output) *Messages {
 const messagePatience = 200 * time.Millisecond
 
 // Flush waits for the reader until all messages are written. It is called before leasehold exits,
-// when signals are no longer caught: a signal ends this wait.
+// when signals are no longer caught, so that a signal ends this wait.
 func (m *Messages) Flush() { m.flush(m.w, math.MaxInt64, "standard error") }
 
 // flush waits until all lines that were shown on o are written, but no longer than limit. If some

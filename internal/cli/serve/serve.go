@@ -189,8 +189,9 @@ func isOwnName(hostPort string) bool {
 	return host == "" || store.IsThisMachine(host) || host == "host.docker.internal" || strings.HasSuffix(host, ".localhost")
 }
 
-// Wait returns the error of a server, which it receives from served, or nil if ctx ends first. A
-// signal ends ctx, and that is the normal way to end a command that serves.
+// Wait receives the error of a server from the channel "served", and returns it. If ctx ends first,
+// Wait returns nil, because a signal ends ctx, and that is the normal way to end a command that
+// serves.
 func Wait(ctx context.Context, served <-chan error) error {
 	select {
 	case err := <-served:
@@ -207,9 +208,9 @@ type Key struct {
 	Made       bool // true if leasehold made the key, and so must show it to the user
 }
 
-// KeyIn returns the access key in the environment variables. Clients can use such a key even after
-// the server has been restarted. If the variables contain no key, KeyIn returns a new random key,
-// which is valid until the server exits.
+// KeyIn returns the access key in the environment variables. Clients can use a key from the
+// environment even after the server has been restarted. If the variables contain no key, KeyIn
+// returns a new random key, which is valid until the server exits.
 func KeyIn(get func(string) string) Key {
 	if id, secret := get("AWS_ACCESS_KEY_ID"), get("AWS_SECRET_ACCESS_KEY"); id != "" && secret != "" {
 		return Key{ID: id, Secret: secret}
@@ -219,7 +220,7 @@ func KeyIn(get func(string) string) Key {
 
 // Variables returns the environment variables that a program needs to reach the engine at url. It
 // adds a Region only if this process's environment contains none. It adds the access key only if
-// leasehold has made the key. The function get looks up a variable.
+// leasehold has made the key. The function "get" looks up a variable.
 func (k Key) Variables(get func(string) string, url string) []string {
 	set := []string{"AWS_ENDPOINT_URL_DYNAMODB=" + url}
 	if get("AWS_REGION") == "" && get("AWS_DEFAULT_REGION") == "" {

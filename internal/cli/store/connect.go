@@ -132,8 +132,8 @@ func IsThisMachine(host string) bool {
 }
 
 // The checks below refuse a Region, endpoint or table name with which no request can succeed.
-// Otherwise leasehold would repeat requests for a long time, for example to a missing host. Their
-// errors name the value's source: a flag, a variable or a profile.
+// Otherwise leasehold would repeat requests for a long time, for example to a missing host. The
+// errors of the checks name the value's source: a flag, a variable or a profile.
 
 const (
 	regionBegins = `^[a-z]{2,4}(-[a-z]+)+-[0-9]{1,2}` // no list of Regions, because AWS adds new ones every year

@@ -49,8 +49,8 @@ func (c *credentialSource) saw(r requests.Request) {
 }
 
 // Retrieve returns credentials for a request. If no other source has credentials, the SDK asks the
-// EC2 metadata service, even outside EC2. If the service fails, Retrieve lets the SDK retry only if
-// the service is expected on this machine (see hasMetadata).
+// EC2 metadata service, even outside EC2. After a failure of this service, Retrieve lets the SDK
+// retry only on a machine where the service is expected (see hasMetadata).
 func (c *credentialSource) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	found, err := c.retrieve(ctx)
 	switch {

@@ -28,12 +28,12 @@ const DefaultFile = "locks.db"
 
 // defaultFile returns the file of the default local store.
 //
-// If MachineDir exists, this is the machine's store, even for a user who cannot use it:
-// openMachineStore then returns an error. With another store, this user could hold a key that
+// If MachineDir exists, the default store is the machine's store, even for a user who cannot use
+// it: openMachineStore then returns an error. With another store, this user could hold a key that
 // another user holds in the machine's store.
 //
-// Otherwise it is the user's own store. For root, defaultFile returns an error if the directory of
-// that store belongs to another user, because that user could replace the file.
+// Otherwise the default store is the user's own store. For root, defaultFile returns an error if
+// the directory of that store belongs to another user, because that user could replace the file.
 func (s *Settings) defaultFile() (file string, machine bool, err error) {
 	if s.MachineDir != "" && !missing(s.MachineDir) {
 		return filepath.Join(s.MachineDir, DefaultFile), true, nil
@@ -205,8 +205,8 @@ func missing(path string) bool {
 }
 
 // MakeFile creates the file of a local store at path, unless it exists, and reports whether it did.
-// It creates no directory except that of the default store. Otherwise a process with a mistyped
-// path would use a store of its own, and exclude no other process.
+// It creates no directory except the directory of the default store. Otherwise a process with a
+// mistyped path would use a store of its own, and exclude no other process.
 func (s *Settings) MakeFile(path string) (made bool, err error) {
 	if !missing(path) {
 		return false, nil

@@ -43,12 +43,12 @@ type Settings struct {
 	OnTrial    func() bool                   // reports whether leasehold was started by go run in its own source
 }
 
-// Place returns where the locks are stored: the store that a flag names, otherwise that in
+// Place returns where the locks are stored: the store that a flag names, otherwise the store in
 // LEASEHOLD_TABLE or LEASEHOLD_FILE, otherwise the default local store.
 //
 // If LEASEHOLD_REQUIRE_TABLE is true, or a setting suggests that the user uses AWS, Place does not
-// return the default store. It then returns the parameter granted, the table of the grant to renew
-// or release. If granted is empty, it returns an error.
+// return the default store. It then returns the parameter "granted", which is the table of the
+// grant to renew or release. If "granted" is empty, it returns an error.
 //
 // In a trial (see package build) without a grant, settings for all AWS programs, such as
 // AWS_PROFILE, do not rule out the default store.
@@ -170,7 +170,8 @@ var awsFlags = []string{"--region", "--profile", "--endpoint-url", "--failover"}
 
 // AWSVariables lists the variables for the awsFlags, in the same order. A variable is used if its
 // flag is not given. The command run sets these variables for CMD, so that nested commands use the
-// same table. AWS_ variables would affect everything that CMD does with AWS.
+// same table. It sets no AWS_ variables, because they would affect everything that CMD does with
+// AWS.
 var AWSVariables = []string{"LEASEHOLD_REGION", "LEASEHOLD_PROFILE", "LEASEHOLD_ENDPOINT_URL", "LEASEHOLD_FAILOVER"}
 
 // ForAWS returns pointers to the values of awsFlags, in the same order.

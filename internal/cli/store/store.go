@@ -63,8 +63,9 @@ const Forever time.Duration = -1
 const usualWait = 10 * time.Second
 
 // Open opens the lock table that settings choose. It returns an error if a local store's table has
-// another layout (unless o.AnyLayout), or the named file does not exist (unless o.Make). If it
-// created the file, a mistyped name would look like a store without held keys.
+// another layout (unless o.AnyLayout), or the named file does not exist (unless o.Make). It does
+// not simply create the file, because a mistyped name would then look like a store without held
+// keys.
 func Open(ctx context.Context, settings *Settings, o Opening) (*Store, error) {
 	r, err := settings.Records()
 	if err != nil {
@@ -122,8 +123,8 @@ func (s *Store) openFile(ctx context.Context, settings *Settings, o Opening) err
 	return s.createTable(ctx, o.AnyLayout)
 }
 
-// createTable creates the table in a local store, unless it exists. If a table of another
-// layout exists, createTable returns an error, unless anyLayout is true.
+// createTable creates the table in a local store, unless it exists. It returns an error if a table
+// of another layout exists and anyLayout is false.
 func (s *Store) createTable(ctx context.Context, anyLayout bool) error {
 	spec := table.Spec{Name: s.Table, Layout: s.Layout}
 	problems, err := table.Check(ctx, s.Home, spec)

@@ -112,8 +112,8 @@ func (r *Run) read() (content []byte, values map[string]float64, err error) {
 	return content, values, nil
 }
 
-// Write writes the metrics of this run, if --metrics is given. The parameter code is the exit
-// code of leasehold, and err is the error of the run, or nil. Callers print an error of Write
+// Write writes the metrics of this run, if --metrics is given. The parameter "code" is the exit
+// code of leasehold, and "err" is the error of the run, or nil. Callers print an error of Write
 // only as a warning, because CMD has already run.
 func (r *Run) Write(now time.Time, code int, err error) error {
 	if r.path == "" {

@@ -21,9 +21,9 @@ import (
 // written to the FIFO "go".
 const leaves = `mkfifo go && setsid sh -c 'echo $$ >left; read line <go' & while ! test -s left; do sleep 0.01; done; echo $$ >pid; exit 3`
 
-// startSaying starts a program and sends its stderr to the file "said" in dir. It uses no pipe: a
-// process that outlives the program would keep the pipe open, and the test would wait for that
-// process as well.
+// startSaying starts a program and sends its stderr to the file "said" in dir. It uses no pipe,
+// because a process that outlives the program would keep the pipe open. The test would then wait
+// for that process as well.
 func startSaying(t *testing.T, dir string, env []string, program string, args ...string) *process {
 	t.Helper()
 	said := lab.Must(os.Create(filepath.Join(dir, "said")))(t)
@@ -34,9 +34,9 @@ func startSaying(t *testing.T, dir string, env []string, program string, args ..
 	return p
 }
 
-// startLeaving starts leasehold run on the key "k" in a new table, with the script in the constant
-// "leaves" as CMD. It returns once CMD has ended. The result "left" is the id of the process that
-// CMD has left running.
+// startLeaving starts leasehold run on the key "k" in a new table. CMD is the script in the
+// constant "leaves". startLeaving returns once CMD has ended. The result "left" is the id of the
+// process that CMD has left running.
 func startLeaving(t *testing.T, flags ...string) (dir string, env []string, p *process, left int) {
 	t.Helper()
 	dir, env = tableEnv(t)
@@ -122,9 +122,9 @@ func TestRunCanLeaveChildrenOfCMDAliveOnAnyBackend(t *testing.T) {
 	if isDead(left) {
 		t.Error("the process that CMD left running was stopped")
 	}
-	// leasehold has released the key, but in the environment of the process that CMD left running,
-	// LEASEHOLD_HELD still contains the key. A command with this environment can nevertheless
-	// acquire the key.
+	// leasehold has released the key, but LEASEHOLD_HELD still contains it in the environment of
+	// the process that CMD left running. A command with this environment can nevertheless acquire
+	// the key.
 	b := lab.Must(os.ReadFile(fmt.Sprintf("/proc/%d/environ", left)))(t)
 	start(t, dir, strings.Split(strings.TrimRight(string(b), "\x00"), "\x00"), "run", "-n", "k", "--", "true").ends(0)
 }
@@ -293,9 +293,9 @@ func TestLeaseholdAsPID1ReapsOrphansOnAnyBackend(t *testing.T) {
 	}
 }
 
-// Many programs exit with 0 after SIGTERM. So exit code 0 does not mean that CMD's work is done if
-// leasehold has forwarded a stop signal to CMD. The same holds if the signal has stopped a process
-// that CMD had left running.
+// Many programs exit with 0 after SIGTERM. So after a stop signal, exit code 0 does not mean that
+// CMD's work is done. This is true whether leasehold has forwarded the signal to CMD, or to a
+// process that CMD has left running.
 func TestJobStoppedBySIGTERMIsNotMarkedAsDoneOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	type variant struct {

@@ -17,8 +17,8 @@ import (
 )
 
 // The command "leasehold run" starts two helper processes from its own executable: the gate
-// process, which waits until CMD may start, and the watchdog. Both must start quickly.
-// Initializing the AWS SDK would take several times as long as the work of a helper process.
+// process, which waits until CMD may start, and the watchdog. Both must start quickly. So they must
+// not initialize the AWS SDK, which would take several times as long as their own work.
 func TestHelperProcessesDoNotInitializeAWSSDK(t *testing.T) {
 	self := lab.Must(os.Executable())(t)
 	type variant struct {

@@ -94,7 +94,7 @@ func TestWaitFlagDoesNotLimitWaitForDeadHolderOnAnyBackend(t *testing.T) {
 	})
 }
 
-// cron mails all output of a crontab line, so the line must print nothing unless the job fails.
+// cron mails all output of a crontab line, so the line must print nothing if the job succeeds.
 func TestCrontabLineSendsMailOnlyOnFailure(t *testing.T) {
 	t.Parallel()
 	var settings []string

@@ -416,8 +416,8 @@ var (
 )
 
 // arguments returns the words of a command line, up to the first redirection, pipe or comment. It
-// replaces each variable and placeholder with 1. For a flag that does not accept 1, such as one
-// with a fixed list, documents must show a real value.
+// replaces each variable and placeholder with 1. For a flag that does not accept 1, such as a flag
+// with a fixed list of values, documents must show a real value.
 func arguments(line string) []string {
 	var args []string
 	for _, word := range shellWord.FindAllString(line, -1) {

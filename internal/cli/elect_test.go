@@ -179,8 +179,7 @@ func TestStepDownWaitsForEndOfCMDOnAnyBackend(t *testing.T) {
 
 // CMD has ended, but it has left a process running, so leasehold still holds the key. The test then
 // asks leasehold to step down. leasehold must stop that process, exit with the exit code of CMD,
-// and not campaign again. The process ignores the signal of --signal, which leasehold itself would
-// ignore while it waits.
+// and not campaign again. Both that process and a waiting leasehold ignore the signal of --signal.
 func TestElectReturnsExitCodeOfCMDAfterStepDownOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)

@@ -118,7 +118,7 @@ func (w *twoRegions) leasehold(t *testing.T, args ...string) *process {
 	return start(t, t.TempDir(), append(slices.Clip(w.env), "LEASEHOLD_FAILOVER=us-east-2"), args...)
 }
 
-// holds starts leasehold run on the key "k" and waits until CMD runs.
+// The method "holds" starts leasehold run on the key "k" and waits until CMD runs.
 func (w *twoRegions) holds(t *testing.T) *process {
 	t.Helper()
 	p := w.leasehold(t, "run", "-l", "4s", "k", "--", "sh", "-c", "echo holds; exec sleep 300")
@@ -256,8 +256,8 @@ func terms(file string) int {
 	return strings.Count(string(b), "\n")
 }
 
-// After an outage, the record still contains elect's own grant from the previous term. elect would
-// have to wait until another holder's grant expires, but must not wait for its own.
+// After an outage, the record still contains elect's own grant from the previous term. elect must
+// not wait until this grant expires, as it would for another holder's grant.
 func TestElectDoesNotWaitForOwnGrantAfterOutage(t *testing.T) {
 	t.Parallel()
 	for name, down := range map[string]fault{

@@ -107,7 +107,7 @@ func unavailable(_ string, w http.ResponseWriter, _ *http.Request, _ http.Handle
 	w.WriteHeader(http.StatusServiceUnavailable)
 }
 
-// silent is a fault that leaves a request without an answer until the client gives it up.
+// silent is a fault that leaves a request without an answer until the client gives up.
 func silent(_ string, _ http.ResponseWriter, r *http.Request, _ http.Handler) {
 	bodyOf(r) // the server notices only then that the client closes the connection
 	<-r.Context().Done()
@@ -172,8 +172,8 @@ type liar struct {
 	after int              // number of requests that the engine still answers before the first hostile reply
 }
 
-// says makes the engine answer the next requests, up to the given number. The function lie answers
-// all later requests. If lie is nil, the engine answers all requests.
+// The method "says" makes the engine answer the next requests, up to the given number. The function
+// "lie" answers all later requests. If "lie" is nil, the engine answers all requests.
 func (l *liar) says(lie http.HandlerFunc, number int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -113,9 +113,9 @@ func (h *hostileTables) benign(t testing.TB, l layout.Layout) []map[string]types
 	return out.Items
 }
 
-// spoilt returns a copy of v that contains the hostile text. If everywhere is true, all strings,
-// binary values, numbers and maps have it; otherwise only the strings and binary values that
-// contained freeText.
+// spoilt returns a copy of v that contains the hostile text. If "everywhere" is true, all strings,
+// binary values, numbers and maps contain it. Otherwise only the strings and binary values that
+// contained freeText do.
 func spoilt(v types.AttributeValue, everywhere bool, text string) types.AttributeValue {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:
@@ -214,9 +214,9 @@ func (h *hostileTables) main(stdout, stderr io.Writer, args ...string) int {
 	return h.execute(strings.NewReader("n\n"), stdout, stderr, args)
 }
 
-// execute runs a command line in this process. It runs leasehold run in a new process, unless
-// h.alone is true: in this process, leasehold run would kill the children of other tests as
-// processes that CMD has left running.
+// execute runs a command line in this process, but leasehold run in a new process. In this process,
+// leasehold run would kill the children of other tests, as if CMD had left them running. If h.alone
+// is true, there are no other tests, and execute runs leasehold run in this process too.
 func (h *hostileTables) execute(stdin io.Reader, stdout, stderr io.Writer, args []string) int {
 	vars := map[string]string{"HOME": h.dir, "XDG_STATE_HOME": h.dir, "PATH": os.Getenv("PATH"), "AWS_EC2_METADATA_DISABLED": "true"}
 	if args[0] == "run" && !h.alone {

@@ -39,7 +39,7 @@ type spoiltRow struct {
 
 // spoiltFor returns rows with hostile text that the server accepts, and the command lines that read
 // them. For the commands of looksAt, any field may be hostile. For the commands of the parameter
-// changes, only free fields are hostile, so that no holder appears dead and no command waits.
+// "changes", only free fields are hostile, so that no holder appears dead and no command waits.
 func (h *hostileTables) spoiltFor(t *testing.T, l layout.Layout, text string, changes func(string) [][]string) (found []spoiltRow) {
 	add := func(row map[string]types.AttributeValue, commands func(string) [][]string) {
 		if h.put(t, l.Name(), row) {

@@ -69,8 +69,8 @@ func foreigners() []foreign {
 	}}
 }
 
-// holds starts a server whose table contains the record f.item: the process that used the
-// other library holds the key "job".
+// The method "holds" starts a server whose table contains the record f.item: the process that used
+// the other library holds the key "job".
 func (f foreign) holds(t *testing.T) *faulty {
 	t.Helper()
 	server := newFaulty(t, table.Spec{Layout: f.layout}, healthy)

@@ -129,8 +129,8 @@ func manyAtATime() {
 var installedIn string // directory of the program that the first call of installed() builds; empty before that call
 
 // installed returns the path of a leasehold program without the race detector, like the program
-// that users install. The first call builds the program. Tests that start leasehold very often use
-// this program: with the race detector, these tests would take minutes.
+// that users install. The first call builds the program. Tests that start leasehold many times use
+// this program, because they would take minutes with the race detector.
 var installed = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "leasehold-test-")
 	if err != nil {

@@ -75,9 +75,9 @@ func messagesOf(t *testing.T) map[string]string {
 // is only a part of a message.
 var partOfAnother = regexp.MustCompile(`^…\pL`)
 
-// explainsItself reports whether docs/operating.md may omit the message. A message that begins
-// with a flag's name contains its own advice. A text of fewer than five words, or one that
-// partOfAnother matches, is only a part of a message.
+// explainsItself reports whether docs/operating.md may omit the message. A message that begins with
+// a flag's name contains its own advice. A text of fewer than five words is only a part of a
+// message. So is a text that partOfAnother matches.
 func explainsItself(message string) bool {
 	words := 0
 	for _, word := range strings.Fields(message) {

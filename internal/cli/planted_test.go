@@ -286,9 +286,9 @@ func readable(t *testing.T, dir string) string {
 	t.Helper()
 	lab.OK(t, errors.Join(os.Chmod(dir, 0o755), os.Chmod(filepath.Dir(dir), 0o755)))
 	to := filepath.Join(dir, "leasehold")
-	// cp opens the copy for writing, and this process does not. Otherwise a child that another test
-	// starts could inherit the descriptor, and keep it until its execve(2). Until then, the kernel
-	// would refuse to execute the copy (ETXTBSY).
+	// Let cp write the copy, so that this process never opens it for writing. Otherwise a child
+	// that another test starts could inherit the descriptor, and keep it until its execve(2). Until
+	// then, the kernel would refuse to execute the copy (ETXTBSY).
 	lab.OK(t, exec.Command("cp", lab.Must(exec.LookPath("leasehold"))(t), to).Run())
 	lab.OK(t, os.Chmod(to, 0o755))
 	return to

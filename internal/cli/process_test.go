@@ -393,9 +393,9 @@ func TestRunStopsCMDBeforeLeaseExpiresIfServerHangs(t *testing.T) {
 			t.Fatalf("no event %q among %v", kind, seen)
 		}
 	}
-	// The lock was requested at the time sought, and the server stopped answering at the time hung.
-	// The last answered request was sent between these two times. Trust ends 10.8 s after it (nine
-	// tenths of -l), and CMD gets the stop signal 5 s (-g) earlier.
+	// The lock was requested at the time "sought", and the server stopped answering at the time
+	// "hung". The last answered request was sent between these two times. Trust ends 10.8 s (nine
+	// tenths of -l) after that request, and CMD gets the stop signal 5 s (-g) before trust ends.
 	granted, err := time.Parse(time.RFC3339, fmt.Sprint(seen["granted"]["time"]))
 	took, ok := seen["granted"]["tookMs"].(float64)
 	if err != nil || !ok {

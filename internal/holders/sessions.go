@@ -29,9 +29,9 @@ func (r *Reader) session(ctx context.Context, id string) (protocol.Record, error
 	return r.sessionIn(items, id)
 }
 
-// UnderSessions replaces the lease of each record that is held under a session by the session's
-// lease, which decides when the holder is dead. It reads each session's row once. If the row does
-// not exist or cannot be decoded, the record's lease stays.
+// UnderSessions gives each record that is held under a session the lease of that session, which
+// decides when the holder is dead. It reads each session's row once. If the row does not exist or
+// cannot be decoded, the record's lease stays.
 func (r *Reader) UnderSessions(ctx context.Context, shown []leasehold.Record) error {
 	if r.sharing == nil {
 		return nil

@@ -56,9 +56,9 @@ func closed(dir fs.FileInfo) bool {
 }
 
 // mayLead reports whether the package's rule allows following a symbolic link in dir. If other
-// users may create files in dir, the link must belong to root or to the user of this process, and
-// have only one name. The reason for the latter: a hard link that another user makes to root's
-// symbolic link also belongs to root.
+// users may create files in dir, the link must belong to root or to the user of this process. It
+// must then also have only one name, because a hard link that another user makes to root's symbolic
+// link also belongs to root.
 func mayLead(link, dir fs.FileInfo) bool {
 	return closed(dir) || slices.Contains([]int{0, os.Geteuid()}, ownerOf(link)) && names(link) == 1
 }
@@ -71,9 +71,9 @@ func mayOwn(file, dir fs.FileInfo, owner Owner) bool {
 		slices.Contains([]int{0, os.Geteuid(), ownerOf(dir)}, ownerOf(file))
 }
 
-// mayPass reports whether a path may continue through the directory "next", an entry of dir. The
-// answer is always yes unless this process runs as root, because other users may want to share a
-// directory that one of them has made in /tmp.
+// mayPass reports whether a path may continue through the directory "next", an entry of dir. For
+// root, mayOwn decides. For any other user, the answer is always yes, because users may want to
+// share a directory that one of them has made in /tmp.
 func mayPass(next, dir fs.FileInfo) bool {
 	return os.Geteuid() != 0 || mayOwn(next, dir, Members)
 }

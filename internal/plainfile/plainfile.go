@@ -168,7 +168,7 @@ func Dir(path string) (string, error) {
 func followed(path string) (dir, base string, err error) { return walk(path, false) }
 
 // Named returns path with all symbolic links resolved, including one at the end. The file need not
-// exist. If it exists, Named returns an error unless the package's rule allows its use. Named
+// exist. If it exists and the package's rule does not allow its use, Named returns an error. Named
 // returns the path of a stream (IsStream) unchanged.
 func Named(path string) (string, error) {
 	return again(func() (string, error) { return named(path) })

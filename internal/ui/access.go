@@ -25,7 +25,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 //
 // If an attacker's DNS name points at this machine (DNS rebinding), the browser treats the
 // attacker's page as a page of this server. So guard rejects a Host header with a name that DNS can
-// resolve, unless the field hosts contains it.
+// resolve, unless the field "hosts" contains it.
 type guard struct {
 	token string
 	// Names that the Host header may contain, besides IP addresses and localhost.

@@ -29,8 +29,8 @@ type board struct {
 	changed   map[*entry]bool            // entries whose changes have not been sent to the pages yet
 	gone      []*entry                   // entries of keys whose record was deleted, in order of deletion
 	forgotten time.Time                  // time when an entry was last dropped from gone
-	// Reasons for breaks that were made through this server, and that the key's record cannot show:
-	// see tryBreak. Each reason is kept until a read shows that the grant has ended.
+	// Reasons of those breaks through this server that the key's record cannot show (see tryBreak).
+	// Each reason is kept until a read shows that the grant has ended.
 	broken map[brokenGrant]string
 	order  []brokenGrant // keys of broken, oldest first
 }

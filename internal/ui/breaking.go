@@ -97,9 +97,9 @@ func (s *Server) tryBreak(ctx context.Context, asked breakRequest) (int, outcome
 	if changed {
 		return s.broke(asked, r, &leasehold.ChangedError{Now: r})
 	}
-	// Store the reason only if the record cannot show the break. Otherwise, if the outcome is
-	// unknown and the break was never applied, the pages would show a break when the grant later
-	// ends in another way.
+	// Store the reason only if the record cannot show the break, because a stored reason can
+	// mislead. If the outcome is unknown and the break was never applied, the pages show a break
+	// when the grant later ends in another way.
 	if !s.cfg.Layout.Capabilities().KeepOnRelease || r.Token == 0 {
 		s.scan.mu.Lock()
 		s.scan.board.willBreak(brokenGrant{key, asked.Grant}, asked.Reason)

@@ -88,7 +88,7 @@ func TestUIBreakDialogShowsSameHolderAsLockDetails(t *testing.T) {
 }
 
 // silentBreaks is a Source that returns ErrUnknownOutcome for every break. It makes the break only
-// if the field applied is true.
+// if the field "applied" is true.
 type silentBreaks struct {
 	Source
 	applied bool

@@ -165,9 +165,9 @@ func (c *change) byBreak(h Holder) bool {
 	return ok
 }
 
-// succession adds the events for the end of one grant and the beginning of the next. Both may be
-// one event: a takeover of an expired lease, or a hand-over between grants with the same owner.
-// Otherwise the key was free in between.
+// succession adds the events for the end of one grant and the beginning of the next. A single event
+// can stand for both: a takeover of an expired lease, or a hand-over between grants with the same
+// owner. Otherwise the key was free in between.
 func (c *change) succession(before *Lock, now Lock, first bool) {
 	var ended, from *Holder
 	began, how := now.Holder, EventGrant
@@ -211,9 +211,9 @@ func (c *change) succession(before *Lock, now Lock, first bool) {
 // per lease, the rest of its lease is never shorter than this.
 func healthyFor(h Holder) time.Duration { return durations.Scale(h.Beat.Lease, 0.75) }
 
-// lapsed reports whether the lease of h had expired when the key was granted to next, as far as
-// reads show. If no read showed h dead, and the last read of h was at least healthyFor before this
-// read, lapsed returns false: h may have renewed and released in between.
+// lapsed reports whether the lease of h had expired when the key was granted to the holder "next",
+// as far as reads show. If no read showed h dead, and the last read of h was at least healthyFor
+// before this read, lapsed returns false: h may have renewed and released in between.
 func (c *change) lapsed(h Holder, seen liveness.Reading, next Holder) bool {
 	if h.Beat.Dead {
 		return true
@@ -222,8 +222,8 @@ func (c *change) lapsed(h Holder, seen liveness.Reading, next Holder) bool {
 		return false
 	}
 	// Some layouts store the time of each write, by the writer's clock, in versions and grant ids.
-	// If both times are known, they are more exact than this server's reads, because the next
-	// holder may have read the last renewal of h before this server did.
+	// If both times are known, use them, because this server may have read the last renewal of h
+	// later than the next holder did.
 	renewed, granted := protocol.VersionTime(h.Record.Version), protocol.VersionTime(next.Record.Grant)
 	if renewed.IsZero() || granted.IsZero() || h.Record.Session != "" {
 		return !c.at.Before(h.Beat.Until)

@@ -46,7 +46,7 @@ type scanner struct {
 	trouble string    // error of the last request; "" if the request succeeded
 
 	// Channel with a buffer for one signal. A signal ends the scanner's pause early. The method
-	// rouse sends it when a page changes the rate or selects a lock.
+	// "rouse" sends a signal when a page changes the rate or selects a lock.
 	wake chan struct{}
 }
 
@@ -222,7 +222,7 @@ func (s *scanner) begin(now time.Time) {
 	s.began, s.read, s.under = now, 0, true
 }
 
-// The method page makes the next Scan request of the current pass, and records the items.
+// The method "page" makes the next Scan request of the current pass, and records the items.
 func (s *scanner) page(ctx context.Context, at *attempts.Walk) error {
 	look := liveness.Reading{Asked: time.Now()}
 	p, err := s.src.Page(ctx, at)

@@ -28,9 +28,9 @@ type Source interface {
 	// Record reads the record of a key.
 	Record(ctx context.Context, key protocol.Key) (leasehold.Record, error)
 
-	// Break breaks r's grant if that grant is still current. If unrenewed is true, Break does so
-	// only if the grant has also not been renewed since r was read. Break stores the reason if the
-	// layout supports that.
+	// Break breaks r's grant if that grant is still current. If "unrenewed" is true, the grant must
+	// also not have been renewed since r was read. Break stores the reason if the layout supports
+	// that.
 	Break(ctx context.Context, r leasehold.Record, reason string, unrenewed bool) error
 }
 

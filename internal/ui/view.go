@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// rowView is a row in a web page's list of keys. Times are in milliseconds since 1970. The field
+// rowView is a row in a web page's list of keys. Times are in milliseconds since 1970. The time in
 // Granted is by the holder's clock. All other times are by this server's clock (see type clock).
 type rowView struct {
 	ID      int          `json:"i"`
@@ -76,9 +76,9 @@ func (b *board) row(e *entry, c clock) rowView {
 	return v
 }
 
-// heldFor returns how long a dead holder held its lock, until its lease ended. It prefers the times in
-// the records. The times of this server's reads can be too late: the server may have started after
-// the last renewal.
+// heldFor returns how long a dead holder held its lock, until its lease ended. It prefers the times
+// in the records. The times of this server's reads can be too late, because the server may have
+// started after the last renewal.
 func (b *board) heldFor(h Holder) time.Duration {
 	from, until, wrote := h.Record.GrantedAt, h.Beat.Until, h.Record
 	if row := b.sessionRow(h.Record.Session); row != nil {

@@ -14,8 +14,8 @@ import (
 )
 
 // root is the path of the module's folder. Each test calls t.Chdir(root), so that paths in its
-// output are relative to the module. Go's test cache ignores an os.Chdir in TestMain, and would
-// show old results after files have changed.
+// output are relative to the module. With os.Chdir in TestMain instead, Go's test cache would show
+// old results after files have changed.
 const root = "../.."
 
 // content returns the content of the file at path.

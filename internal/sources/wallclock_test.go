@@ -14,13 +14,13 @@ import (
 )
 
 // root is the path of the module's folder. Each test calls t.Chdir(root), so that paths in its
-// output are relative to the module. Go's test cache ignores an os.Chdir in TestMain, and would
-// show old results after files have changed.
+// output are relative to the module. With os.Chdir in TestMain instead, Go's test cache would show
+// old results after files have changed.
 const root = "../.."
 
-// The simulation, and tests in which a clock jumps, give a client simulated clocks. Code that reads
-// the process's own clock ignores these clocks, so such tests cannot check it. So the library may
-// read the process's own clock only in the functions listed below.
+// The simulation, and tests in which a clock jumps, give a client simulated clocks. Such tests
+// cannot check code that reads the process's own clock, because that code ignores the simulated
+// clocks. So the library may read the process's own clock only in the functions listed below.
 func TestOnlyListedFunctionsReadWallClock(t *testing.T) {
 	t.Chdir(root)
 	allowed := []string{

@@ -60,8 +60,8 @@ func leftBehind(t *testing.T, path string) int {
 	return pid
 }
 
-// The helper "says" waits until the stderr of the program that startSaying has started in dir
-// contains the given text.
+// The helper "says" waits until the given text is in the stderr of the program that startSaying has
+// started in dir.
 func says(t *testing.T, dir, text string) {
 	t.Helper()
 	eventually(t, "stderr contains "+text, func() bool {
@@ -107,8 +107,8 @@ func TestRunCanStopBackgroundProcessesOfCMDOnAnyBackend(t *testing.T) {
 	p.ends(3)
 	says(t, dir, fmt.Sprintf("leasehold: CMD has ended: stopping what it left running: sh (pid %d)\n", left))
 	dead(t, left, "the process still runs")
-	// This CMD leaves a process running that ignores SIGTERM. leasehold kills that process
-	// once the grace period (-g) has passed.
+	// This CMD leaves behind a process that ignores SIGTERM. leasehold kills that process once the
+	// grace period (-g) has passed.
 	const stubborn = `setsid sh -c 'trap "" TERM; echo $$ >stubborn; while :; do sleep 0.01; done' & while ! test -s stubborn; do sleep 0.01; done`
 	start(t, dir, env, "run", "-n", "--background", "stop", "-g", "0.2s", "k", "--", "sh", "-c", stubborn).ends(0)
 	dead(t, leftBehind(t, filepath.Join(dir, "stubborn")), "the process that ignores SIGTERM still runs")

@@ -176,8 +176,8 @@ func newStoreFile(path string) error {
 	return store.Close()
 }
 
-// withTable creates a lock table. It returns the variables that the function bare returns,
-// and the variables that select this table.
+// withTable creates a lock table. It returns the variables of the function "bare", and the
+// variables that select this table.
 func withTable(dir string) ([]string, error) {
 	env := bare(dir)
 	if endpoint() == "" {

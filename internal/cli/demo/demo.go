@@ -67,7 +67,7 @@ func (d *Demo) Play(ctx context.Context) error {
 	d.key, d.target = d.Store.TrialKey(name, "demo"), d.Store.TrialKey(name+"/target", "demo")
 	d.err = d.makeTarget(ctx)
 	err := d.play(ctx)
-	// Delete the records even if a lock is still held: their keys are random, so no other
+	// Delete the records even if a lock is still held, because their keys are random, and no other
 	// process uses them.
 	within, done := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer done()

@@ -256,7 +256,8 @@ func Remedy(err error, where string) string {
 	return ""
 }
 
-// isTable reports whether where, as in Text, names a table in DynamoDB rather than a local store.
+// isTable reports whether "where" (as in Text) is the name of a table in DynamoDB rather than of a
+// local store.
 func isTable(where string) bool { return where == "" || strings.HasPrefix(where, "table ") }
 
 // IsTimeout reports whether err means that no reply to a request arrived in time.

@@ -219,7 +219,7 @@ func (g Grant) explain(here Place, err error) error {
 	return err
 }
 
-// unsureError means that the grant seems lost but may still be held. It may have been
+// unsureError means that the grant seems lost but may still be held. The grant may have been
 // renewed after this copy was written, or it may be in another store.
 type unsureError struct{ error }
 

@@ -45,8 +45,8 @@ func outerKeys(lookup func(string) (string, bool)) []outerKey {
 	return held
 }
 
-// SetByRun reports whether table and file are the values that the innermost outer run has
-// set for its CMD, in LEASEHOLD_TABLE and LEASEHOLD_FILE.
+// SetByRun reports whether the innermost outer run has set exactly this table and file for its CMD,
+// in LEASEHOLD_TABLE and LEASEHOLD_FILE.
 func SetByRun(lookup func(string) (string, bool), table, file string) bool {
 	held := outerKeys(lookup)
 	if len(held) == 0 {

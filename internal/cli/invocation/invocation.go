@@ -167,8 +167,8 @@ func (in *Invocation) OnTable(cmd *cobra.Command, cfg leasehold.Config, fn func(
 	}))
 }
 
-// logRequests implements -v. It returns a function that reports one request to the server of s,
-// as an event "request" and a line of text.
+// logRequests implements -v. The function that it returns reports one request, as an event
+// "request" and a line of text. The request went to the server of s.
 func (in *Invocation) logRequests(s *store.Store) func(requests.Request) {
 	log := requests.NewLog(s.Proto.Schema())
 	return func(r requests.Request) {

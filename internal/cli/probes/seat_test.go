@@ -19,8 +19,8 @@ type term struct {
 func (t *term) TrustedUntil() time.Time { return t.until }
 func (t *term) Running() bool           { return t.running }
 
-// newSeat returns a Seat whose clock always shows now, and a function that sends a probe to
-// the Seat and checks the answer.
+// newSeat returns a Seat whose clock always shows the time "now", and a function that sends a probe
+// to the Seat and checks the answer.
 func newSeat(t *testing.T, now time.Time) (s *Seat, check func(path string, code int, text string)) {
 	s = NewSeat(func() time.Time { return now }, 6*time.Second)
 	return s, func(path string, code int, text string) {

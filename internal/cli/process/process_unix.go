@@ -22,8 +22,8 @@ import (
 // not receive signals of the terminal, such as Ctrl-C.
 func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// waitUnlessStopped waits until the child process p has ended. It kills p if a signal stops p, that
-// is, suspends p as SIGSTOP does.
+// waitUnlessStopped waits until the child process p has ended. It kills p if a signal suspends p,
+// as SIGSTOP does.
 func waitUnlessStopped(p *os.Process) {
 	defer func() { _ = p.Release() }()
 	for {

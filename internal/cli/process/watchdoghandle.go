@@ -89,8 +89,8 @@ func startWatchdog(self string, sig syscall.Signal, grace time.Duration, d watch
 	return g, nil
 }
 
-// mostDeaths is how many watchdog processes of one CMD may die. The next one would probably die
-// too, so the watchdog then runs in this process.
+// mostDeaths is how many watchdog processes of one CMD may die. After that, the watchdog runs in
+// this process, because another watchdog process would probably die too.
 const mostDeaths = 10
 
 // replaceWatchdog starts a new watchdog for c after the old one has died. It prefers a

@@ -96,8 +96,8 @@ type Telling struct {
 	stop   func()
 }
 
-// news returns the report that is due at the time now. If no report is due, due is false. The
-// parameter "seen" is the current trouble.
+// news returns the report that is due at the time now. If no report is due, the result "due" is
+// false. The parameter "seen" is the current trouble.
 func (t *Telling) news(seen Trouble, now time.Time) (n News, due bool) {
 	switch {
 	case t.told.lasts > 0 && seen.answers != t.told.answers:

@@ -19,8 +19,8 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// answering is an HTTP client whose first requests are answered by the functions in the field
-// "answers", one each. A localdynamo engine answers all later requests.
+// answering is an HTTP client. Each function in the field "answers" answers one of the first
+// requests. A localdynamo engine answers all later requests.
 type answering struct {
 	dynamodb.HTTPClient
 	answers []func(*http.Request) (*http.Response, error)

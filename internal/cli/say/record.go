@@ -31,8 +31,8 @@ type Record struct {
 	Until  time.Time // when the lease of a dead holder expired; zero unless the holder is known to be dead
 }
 
-// MarshalJSON returns one JSON object: first the fields that the command adds, then those
-// of r.Record.
+// MarshalJSON returns one JSON object: first the fields that the command adds, then the fields of
+// r.Record.
 func (r Record) MarshalJSON() ([]byte, error) {
 	b, err := Joined(struct {
 		Table  string        `json:"table"`

@@ -267,8 +267,8 @@ func (s *Settings) RefuseFailover() error {
 	return failure.Misusef("table create makes no table in several Regions: see docs/regions.md, or leave out %s", s.sourceOf("--failover"))
 }
 
-// Regions returns one client for each Region of the table: the home Region first, then
-// those of --failover. For a local store, it returns a single client.
+// Regions returns one client for each Region of the table: first for the home Region, then for the
+// Regions of --failover. For a local store, it returns a single client.
 func (s *Store) Regions() []*dynamodb.Client {
 	all := []*dynamodb.Client{s.Home}
 	for _, name := range s.failover {

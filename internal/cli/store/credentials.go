@@ -106,8 +106,8 @@ func (c *credentialSource) acceptAny() {
 	}
 }
 
-// orPlaceholder returns a provider that uses the credentials of first, another provider. If
-// first is nil or fails, it uses placeholder credentials.
+// orPlaceholder returns a provider that uses the credentials of the provider "first". If "first" is
+// nil or fails, it uses placeholder credentials.
 func orPlaceholder(first aws.CredentialsProvider) aws.CredentialsProvider {
 	return aws.NewCredentialsCache(aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
 		if first != nil {

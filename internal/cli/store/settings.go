@@ -201,8 +201,8 @@ func (s *Settings) readAWSVariables() error {
 	return nil
 }
 
-// sourceOf returns where the value of flag, one of awsFlags, comes from: the flag itself or
-// its variable.
+// sourceOf returns the source of a flag's value: the flag itself or its variable. The flag must be
+// one of awsFlags.
 func (s *Settings) sourceOf(flag string) string { return cmp.Or(s.byVariable[flag], flag) }
 
 // regionBy returns the source of the Region: a flag, a variable, a profile or the table's

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// SeesDescent is true on Linux: leasehold can list all descendants of CMD, even outside
-// CMD's process group. The kernel also sends a signal when one of them ends.
+// SeesDescent is true on Linux: leasehold can list all descendants of CMD, even outside CMD's
+// process group. The kernel also sends a signal when a descendant ends.
 const SeesDescent = true
 
 // kill kills the process p, but never a later process with the same id. It opens a handle to the

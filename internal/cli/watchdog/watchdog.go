@@ -236,9 +236,9 @@ const (
 // SIGKILL goes to each of these descendants. Any other signal goes only to the groups of orphans,
 // because a descendant with a parent may get it from its parent, such as a nested "leasehold run".
 func (d Descent) Signal(group int, sig syscall.Signal) {
-	// The supervisor and CMD's group may have ended while this watchdog was suspended. Send nothing
-	// if the group's id now belongs to another program: to a process that began at another time
-	// than CMD. If no process has the id, CMD has ended, but the kernel keeps the id for CMD's
+	// The supervisor and CMD's group may have ended while this watchdog was suspended. Do not
+	// signal the group if its id now belongs to another program: to a process that began at another
+	// time than CMD. If no process has the id, CMD has ended, but the kernel keeps the id for CMD's
 	// group.
 	if now := Began(group); d.Began == 0 || now == 0 || now == d.Began {
 		_ = KillGroup(group, sig) // fails if the group has no processes, and then no signal is needed

@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// between returns the part of text after the first occurrence of begin, up to the next
-// occurrence of end. If end does not follow, between returns everything after begin.
+// between returns the part of text after the first occurrence of "begin", up to the next occurrence
+// of "end". If "end" does not follow, between returns everything after "begin".
 func between(t *testing.T, text, begin, end string) string {
 	t.Helper()
 	_, rest, ok := strings.Cut(text, begin)

@@ -25,7 +25,7 @@ func IsDamaged(err error) bool {
 }
 
 // List returns records sorted by key. It leaves out records that cannot be decoded, and returns
-// their errors in damaged.
+// their errors in the result "damaged".
 func List(ctx context.Context, locks *leasehold.Client, l Listing) (found []leasehold.Record, damaged []error, err error) {
 	for r, err := range locks.List(ctx, leasehold.ListOptions{Prefix: l.Prefix}) {
 		switch {

@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// sessionIn decodes the row of the session with the given id. items contains the row if it
-// exists.
+// sessionIn decodes the row of the session with the given id. The map "items" contains the row if
+// it exists.
 func (r *Reader) sessionIn(items map[protocol.Key]protocol.Item, id string) (protocol.Record, error) {
 	key := r.sharing.SessionKey(id)
 	row, err := liveness.SessionRow(r.sharing, items[key], protocol.DefaultLease)

@@ -97,7 +97,7 @@ func (w *watch) keys(of []*subject) (keys, sessions int) {
 	return len(records), len(ids)
 }
 
-// read reads the records of the subjects once. It calls settled for each subject whose state is
+// read reads the records of the subjects once. It calls "settled" for each subject whose state is
 // known after the read.
 func (w *watch) read(ctx context.Context, subjects []*subject, settled func(int, Observation)) error {
 	look := liveness.Reading{Asked: time.Now()}

@@ -54,8 +54,8 @@ type Table struct {
 	caps  layout.Capabilities
 }
 
-// NewTable returns the Source for the named table. It decodes records with proto, and breaks
-// grants with the client locks.
+// NewTable returns the Source for the named table. It decodes records with proto, and breaks grants
+// with the client "locks".
 func NewTable(db leasehold.DB, name string, locks *leasehold.Client, proto protocol.Protocol, caps layout.Capabilities) *Table {
 	return &Table{db, name, locks, proto, caps}
 }

@@ -256,8 +256,8 @@ func terms(file string) int {
 	return strings.Count(string(b), "\n")
 }
 
-// After an outage, the record still contains elect's own grant from the previous term. elect must
-// not wait until this grant expires, as it would for another holder's grant.
+// After an outage, the record still contains elect's own grant from the previous term. elect waits
+// until another holder's grant expires, but it must not wait for its own grant.
 func TestElectDoesNotWaitForOwnGrantAfterOutage(t *testing.T) {
 	t.Parallel()
 	for name, down := range map[string]fault{

@@ -94,9 +94,9 @@ func (c *Commands) elect(cmd *cobra.Command, f *electFlags, key string, command 
 		return err
 	}
 	// The probes of --http report renewals as overdue once less than (lease - MaxSkew) / 3 of
-	// trusted time is left. A renewal normally begins while at least 2/3 of the trusted time is
-	// left. If the grace period is longer than this limit, it replaces the limit, because elect
-	// stops CMD one grace period before trust ends.
+	// trusted time is left. If the grace period is longer, it replaces this limit, because elect
+	// stops CMD one grace period before trust ends. A renewal normally begins while at least 2/3 of
+	// the trusted time is left.
 	seat := probes.NewSeat(c.Now, max(durations.Less(f.Lease, f.records.Proto.Skew())/3, j.Grace))
 	answer := func() {}
 	if f.http != "" {

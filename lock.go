@@ -101,10 +101,9 @@ func newLock(c *Client, r *request) *Lock {
 // lockOf returns the Lock that a handle belongs to.
 func lockOf(h *hold.Handle) *Lock { return h.Of.(*Lock) }
 
-// Renew renews the lease immediately, and changes data, attributes or lease if opts contain
-// them. It is needed only with WithoutRenewal or to store something. It does not renew a lease
-// that is shared (Config.SharedLease). Failed requests are retried until ctx ends or the lock
-// is lost.
+// Renew renews the lease immediately, unless it is shared (Config.SharedLease), and changes data,
+// attributes or lease if opts contain them. It is needed only with WithoutRenewal or to store
+// something. Failed requests are retried until ctx ends or the lock is lost.
 func (l *Lock) Renew(ctx context.Context, opts ...RenewOption) error {
 	c, h := l.c, l.h.Lock()
 	var ch lease.Changes

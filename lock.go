@@ -101,9 +101,9 @@ func newLock(c *Client, r *request) *Lock {
 // lockOf returns the Lock that a handle belongs to.
 func lockOf(h *hold.Handle) *Lock { return h.Of.(*Lock) }
 
-// Renew renews the lease immediately, unless it is shared (Config.SharedLease), and changes data,
-// attributes or lease if opts contain them. It is needed only with WithoutRenewal or to store
-// something. Failed requests are retried until ctx ends or the lock is lost.
+// Renew stores data, attributes or lease from opts, and renews the lease, but no shared one
+// (Config.SharedLease). A lock WithoutRenewal needs it to stay held. Failed requests are retried
+// until ctx ends or the lock is lost.
 func (l *Lock) Renew(ctx context.Context, opts ...RenewOption) error {
 	c, h := l.c, l.h.Lock()
 	var ch lease.Changes

@@ -124,7 +124,7 @@ func (c *Client) gaveUp(ctx context.Context, found acquire.Result, began decide.
 // request reads up to 100 keys. Options apply to every key. With NoWait it takes over the first key
 // whose holder is found dead, or returns a *HeldError of the first held key. If ctx belongs to a
 // key's lock, that key is left out or, with Reentrant, its grant is shared. ErrDeadlock is returned
-// if none is left or waiting for each could deadlock.
+// if no key is left, or if each wait could deadlock.
 func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOption) (*Lock, error) {
 	wants, err := c.newRequests(ctx, keys, opts)
 	if err != nil {

@@ -73,8 +73,8 @@ type Config struct {
 	MaxSkew time.Duration
 
 	// PollMax is the largest mean pause between two reads by a waiter without a queue: in a layout
-	// that has none, or for a while after a queued waiter has died. The mean grows with the age of the
-	// grant, from 25 ms. Each pause differs from the mean by up to half, at random. Default 500 ms.
+	// without queues, or for a while after a queued waiter has died. The mean grows with the age of
+	// the grant, from 25 ms. Each pause differs from it by up to half, at random. Default 500 ms.
 	PollMax time.Duration
 
 	// DeleteOnRelease deletes the record on release. By default the record is kept and marked
@@ -108,8 +108,8 @@ type Config struct {
 	Logger *slog.Logger
 
 	// OnEvent is called for every event, on the goroutine where it happens, also concurrently. The
-	// context has the values of the call's context, or of Acquire's for a renewal, loss or release.
-	// OnEvent must not block, or release the event's lock: a release in EventReleased would deadlock.
+	// context has the values of the call's context; for a renewal, loss or release, of Acquire's.
+	// OnEvent must neither block nor release the event's lock: in EventReleased, that would deadlock.
 	OnEvent func(context.Context, Event)
 }
 

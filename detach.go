@@ -74,9 +74,9 @@ func (g *Grant) UnmarshalJSON(b []byte) error {
 const longestLeaseMs = math.MaxInt64 / int64(time.Millisecond)
 
 // Detach ends this handle without releasing the key: renewals stop, and the context ends with
-// ErrReleased. Client.Resume resumes the grant, in any process, before its lease expires.
-// Detach sends a request only if the grant was handed over and not renewed since: it then
-// renews the grant. A resumed lock cannot be released with MarkDone.
+// ErrReleased. Client.Resume resumes the grant, in any process, before its lease expires. Detach
+// sends no request, except that it renews a grant that was handed over and not renewed since. A
+// resumed lock cannot be released with MarkDone.
 func (l *Lock) Detach() (Grant, error) {
 	if l.Err() == nil && l.h.Lock().UnderSession() { // if the handle has ended, the code below returns the reason
 		return Grant{}, l.c.cfg.unsupported("Detach together with SharedLease")

@@ -84,7 +84,7 @@ func (g *Group) beginWork(ctx context.Context) error {
 }
 
 // endWork undoes beginWork and releases the locks, with the mark of Once or Every if done is true.
-// It returns an error if a lock was lost or the mark may not be stored. Other release errors are
+// It returns an error if a lock was lost, or if the mark may be missing. Other release errors are
 // only logged and reported as events.
 func (g *Group) endWork(ctx context.Context, done bool) error {
 	var lost []error
@@ -113,14 +113,14 @@ func (g *Group) endWork(ctx context.Context, done bool) error {
 // It returns false for a group of several locks.
 func (g *Group) isOnce() bool { return g.locks[0].h.Once }
 
-// AcquireAll acquires all keys or none, and calls with the same keys in another order do
-// not deadlock. Options apply to every key, but WithSortKey only to keys without a sort key.
-// A key given twice counts once.
+// AcquireAll acquires all keys or none. Calls with the same keys in another order do not deadlock.
+// Options apply to every key, but WithSortKey only to keys without a sort key. A key given twice
+// counts once.
 //
 // It acquires one key after the other in sorted order, and renews the locks that it has while it
-// waits for the next key. If it loses one, it releases all and begins again. With NoWait the error
-// is a *HeldError of the first key, in sorted order, with a live holder. If it fails, AcquireAll
-// releases the keys that it has acquired before it returns, within Config.ReleaseGrace.
+// waits for the next key. If it loses a lock, it releases all and begins again. With NoWait the
+// error is a *HeldError of the first key, in sorted order, with a live holder. On an error,
+// AcquireAll first releases the keys that it has acquired, within Config.ReleaseGrace.
 //
 // ErrDeadlock is returned in two cases: without Reentrant, if ctx belongs to a lock of one of keys;
 // without NoWait, if ctx belongs to a Group with a key that sorts above one of keys. Acquire the

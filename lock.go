@@ -151,8 +151,9 @@ func (g *Group) Release(ctx context.Context, opts ...ReleaseOption) error {
 	return g.g.Release(ctx, terms)
 }
 
-// terms returns the terms of each lock's release: the terms from its acquisition, changed by opts.
-// If opts are invalid for a lock, terms leaves this lock's terms unchanged, and returns an error.
+// terms returns the terms of each lock's release: the terms set when the lock was acquired, changed
+// by opts. If opts are invalid for a lock, terms leaves this lock's terms unchanged, and returns an
+// error.
 func (g *Group) terms(opts []ReleaseOption) ([]hold.Terms, error) {
 	terms := make([]hold.Terms, len(g.locks))
 	var bad error
@@ -193,7 +194,7 @@ func (g *Group) Commit(ctx context.Context, writes []types.TransactWriteItem) er
 //
 // It returns nil if the writes, and the changes in opts, have landed. Otherwise it joins the errors
 // of the commit and of the release; ErrUnknownOutcome then refers to the commit. If other handles
-// share the grant (Reentrant), only this handle is released. If those end meanwhile, a release
+// share the grant (Reentrant), only this handle ends. If the others end meanwhile, a release
 // follows: its failure is only logged and reported as an event.
 func (l *Lock) CommitAndRelease(ctx context.Context, writes []types.TransactWriteItem, opts ...ReleaseOption) error {
 	return l.group().CommitAndRelease(ctx, writes, opts...)
@@ -212,10 +213,10 @@ func (g *Group) CommitAndRelease(ctx context.Context, writes []types.TransactWri
 func (l *Lock) Guards() []types.TransactWriteItem { return l.group().Guards() }
 
 // Guards returns checks for a transaction of your own: a ConditionCheck for each lock, in the order
-// of Locks. Under Config.SharedLease, a last check is for the shared lease. Use all: together they
-// succeed only while all grants are current. They stay valid across renewals. A transaction may
-// contain an item only once. So put locks that share a lease in one Group: its Guards check the
-// shared lease only once.
+// of Locks. Under Config.SharedLease, a last check is for the shared lease. Use all checks:
+// together they succeed only while all grants are current. They stay valid across renewals. A
+// transaction may contain an item only once. So put locks that share a lease in one Group: its
+// Guards check the shared lease only once.
 //
 // Pass the transaction's error to GuardError. Tables that are strongly consistent across
 // Regions refuse transactions.
@@ -226,8 +227,8 @@ func (l *Lock) GuardError(err error, first int) error { return l.group().GuardEr
 
 // GuardError takes err, the error of a transaction with all of Guards; first is the index of the
 // first guard. It cancels the context of each lock whose guard failed, or all contexts if the
-// shared lease's guard failed. It returns a *LostError of the first lost lock, wrapping err, or
-// else err.
+// shared lease's guard failed. It returns err or the *LostError of the first lost lock, which wraps
+// err.
 func (g *Group) GuardError(err error, first int) error { return g.g.GuardError(err, first) }
 
 // Read reads at most 99 items (98 under Config.SharedLease) in one transaction that succeeds

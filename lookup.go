@@ -167,13 +167,13 @@ func (c *Client) Watch(ctx context.Context, key string, opts ...KeyOption) iter.
 	}
 }
 
-// Break ends the grant in r, a record from Get or List, and frees its key. If the stored record
-// now shows another grant, nothing is freed and the error is a *ChangedError.
+// Break ends the grant in r (from Get or List) and frees its key. It frees nothing if the record
+// now has another grant (*ChangedError).
 //
 // The holder learns of the break at the next renewal of its lock or shared lease. Until then its
 // unfenced work may overlap with the next holder's, but its Commits fail immediately. The holder's
-// LostError, and Record.Broken, say which client broke the grant, when and why. A layout whose
-// free keys have no record cannot store a Reason, and refuses it: *UnsupportedError.
+// LostError, and Record.Broken, say which client broke the grant, when and why. A layout whose free
+// keys have no record cannot store a Reason: the error is then an *UnsupportedError.
 //
 // After ErrHolderUntold the grant is broken, but the holder's shared lease could not be
 // notified: the holder learns of it within twenty minutes. After ErrUnknownOutcome the grant may
@@ -202,9 +202,9 @@ func (c *Client) Break(ctx context.Context, r Record, opts BreakOptions) error {
 	return c.env.Call(ctx, "break", key, b.Run)
 }
 
-// ForgetDone removes the done mark of r, a record from Get or List, so that the next call
-// does the work again. A held key stays held. If the key now has another mark, the error
-// matches ErrChanged. ForgetDone may be repeated.
+// ForgetDone removes the done mark of r (a record from Get or List), so that the next call does the
+// work again. A held key stays held. If the key now has another mark, the error matches ErrChanged.
+// ForgetDone may be repeated.
 func (c *Client) ForgetDone(ctx context.Context, r Record) error {
 	if c.env.Native == nil {
 		return c.cfg.unsupported("Once or Every")

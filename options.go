@@ -91,8 +91,8 @@ func WithInitialData(b []byte) AcquireOption {
 }
 
 // WithExpiryWarning calls fn, on a new goroutine, when the given time is left until
-// Lock.TrustedUntil, or the lock is lost (not released) before that. It calls fn again only
-// after a successful renewal. The option may be repeated.
+// Lock.TrustedUntil, or when the lock is lost (not released) before. It calls fn again only after a
+// successful renewal. The option may be repeated.
 func WithExpiryWarning(left time.Duration, fn func(*Lock)) AcquireOption {
 	return acquireFunc(func(r *request) { r.warnings = append(r.warnings, warning{left, fn}) })
 }
@@ -171,10 +171,10 @@ type BreakOptions struct {
 // error is a *DoneError, even if another client holds the key. A label has at most 256 bytes:
 // a commit, a date or the hash of a file.
 //
-// Do marks the work as done if its function returns nil. So do CommitAndRelease, and
-// Release with MarkDone. The record keeps the mark until work with another label is done. If
-// the function fails, or its process dies or loses the lock before that, the next call
-// does the work again. While the mark is stored, no call repeats CommitAndRelease's writes.
+// Do marks the work as done if its function returns nil. So do CommitAndRelease, and Release with
+// MarkDone. The record keeps the mark until work with another label is done. If the function fails,
+// or the process dies or loses the lock before the mark is stored, the next call does the work
+// again. While the mark is stored, no call repeats CommitAndRelease's writes.
 //
 // Once sends no extra request. It needs layout Native and a call for one key; otherwise the error
 // is an *UnsupportedError: use a key per label. If handles share a grant (Reentrant), only the last

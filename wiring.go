@@ -79,8 +79,8 @@ func (c *Client) warnOfWait(ctx context.Context, key Key, err error) {
 }
 
 // regionNews reports a change of the Region that requests go to, as an event and in the log. If
-// now.Stays is set, requests never leave the home Region, and it only logs that. It works in the
-// background, so that no request waits.
+// now.Stays is set, requests never leave the home Region, and regionNews only logs that. It works
+// in the background, so that no request waits.
 func (c *Client) regionNews(ctx context.Context, now attempts.RegionState) {
 	log := c.env.Log.With("region", now.Region, "table", c.cfg.Table)
 	c.env.Detach(func() {

@@ -21,10 +21,11 @@ type Native interface {
 	// as dead. A dead session never becomes alive again.
 	Session() Protocol
 
-	// TellBroken returns the write that adds a notice, with the id "word", to a session's row: an
-	// operator has broken the given grant. By the id, the session's client removes exactly the notices
-	// that it has read. The write changes neither version nor lease, so no renewal fails. It is
-	// rejected if the row is missing, the session is dead, or its client does not read notices.
+	// TellBroken returns the write that adds a notice to a session's row: an operator has broken
+	// the given grant. The notice has the id "word", so that the session's client can later remove
+	// exactly the notices that it has read. The write changes neither version nor lease, so no
+	// renewal fails. It is rejected if the row is missing, the session is dead, or the session's
+	// client does not read notices.
 	TellBroken(session, word, grant string) *Write
 
 	// Unmark returns the write that removes the mark d from the record of k, on the condition
@@ -94,7 +95,8 @@ func (o Once) IsDone(d *Done) bool {
 }
 
 // Done is the done mark in a record: the work that a client last completed under the lock. The
-// release at the end of the work writes it, so the client held the lock until the work was done.
+// release at the end of the work writes the mark, so the client held the lock until the work was
+// done.
 type Done struct {
 	Once   string    // label of the work; empty if a period names the work
 	Period time.Time // start of the period; zero if a label names the work
@@ -164,9 +166,9 @@ type QueueEntry struct {
 // "Read and write capacity mode").
 const MostWaiters = 16
 
-// LastPlaces is the number of places in a queue reserved for waiters that have waited longer than
-// half of the waiters in it. Otherwise clients that have just held the key could refill the queue,
-// and other waiters might never join it.
+// LastPlaces is the number of reserved places in a queue: only waiters that have waited longer than
+// half of the queue's waiters may use them. Otherwise clients that have just held the key could
+// refill the queue, and other waiters might never join it.
 const LastPlaces = 3
 
 // MostWaitersBytes is the maximum number of bytes that a full queue adds to a record. DynamoDB

@@ -21,9 +21,9 @@ const clientIDLen = 26
 const LongestOwner = 255
 
 // NewOwner returns an owner: the name, a slash and a new client id. The id distinguishes two
-// clients with the same name. It also distinguishes leasehold's grants from those of other
-// libraries. These may keep leasehold's attributes in a record, but the owners that they write
-// usually have no client id.
+// clients with the same name. It also distinguishes leasehold's grants from grants by other
+// libraries. Another library may keep leasehold's attributes in a record, but the owners that it
+// writes usually have no client id.
 func NewOwner(name string) string {
 	return name + "/" + strings.ToLower(rand.Text())
 }

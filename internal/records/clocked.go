@@ -48,7 +48,7 @@ func (p clocked) isExpired(w *protocol.Write, now time.Time) string {
 	return w.Name(p.expires) + " <= " + w.Value(number(last))
 }
 
-// decodeExpires returns the expiry time of a record, or records an error in d if there is none. The
+// decodeExpires returns a record's expiry time, or stores an error in d if there is none. The
 // layout's library may write any number. A fraction is rounded up, and a time outside the years
 // 1970 to 9999 becomes the nearest time inside.
 func (p clocked) decodeExpires(d *decoder) time.Time {

@@ -88,8 +88,8 @@ func showsCode(w *protocol.Write, versions ...string) string {
 	return w.In(dlmCode, codes)
 }
 
-// Decode decodes a record. A grant id or a token means that leasehold has written it: each grant by
-// dynamo-dlm replaces the whole item.
+// Decode decodes a record. A grant id or a token means that leasehold has written the record,
+// because each grant by dynamo-dlm replaces the whole item.
 func (p dlm) Decode(item protocol.Item) (protocol.Record, error) {
 	d := decoder{item: item}
 	r := protocol.Record{Key: d.key(p.schema)}

@@ -188,9 +188,8 @@ func spell(item protocol.Item) written {
 }
 
 // finds fails the test unless the item has all attributes that the peer needs, in the peer's form.
-// Only a version that leasehold wrote may have another form, if it is a string. In layout
-// dynamo-dlm even the version must have the peer's form, because people read it as the release
-// code.
+// The exception is a version that leasehold wrote: it may be any string. In layout dynamo-dlm even
+// the version must have the peer's form, because people read it as the release code.
 func (r goldenRecord) finds(what string, item protocol.Item) {
 	r.Helper()
 	for name, want := range peerWrites[r.folder].shows {

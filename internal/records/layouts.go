@@ -122,9 +122,9 @@ func keyBytes(what, s string, most int) error {
 	return nil
 }
 
-// checkNames returns an error for each attribute of the schema whose name is used twice. It also
-// returns an error if the schema has a default value for the sort key, but no sort key. The
-// parameter "attributes" contains the names of the layout's other attributes.
+// checkNames returns an error for each attribute name that is used twice. It also returns an error
+// if the schema has a default value for the sort key, but no sort key. The parameter "attributes"
+// contains the names of the layout's other attributes.
 func (s schema) checkNames(layout string, attributes []string) error {
 	taken := map[string]string{}
 	for _, name := range slices.Concat(attributes, ours) {
@@ -200,8 +200,8 @@ func newDynamolock(d layout.Dynamolock) (protocol.Protocol, error) {
 
 // pythonCollect is the time from a lease's end to the record's TTL value: a week, not an hour as in
 // python_dynamodb_lock. If a holder's clock is behind by more than this time, DynamoDB may delete
-// the held record. A write cannot keep a later TTL value of the record: update expressions have no
-// maximum.
+// the held record. A write cannot keep the later of two TTL values, because update expressions
+// cannot compute a maximum.
 const pythonCollect = 7 * 24 * time.Hour
 
 // Attributes of a python_dynamodb_lock record.

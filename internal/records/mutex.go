@@ -17,10 +17,9 @@ func newMutex(l layout.DyndbMutex) (protocol.Protocol, error) {
 	return lock{mutex{c}}, err
 }
 
-// Attributes of a dyndb-mutex record, and the value of attribute holder in a free record. A
-// dyndb-mutex client can release every lock whose attribute holder is the client's name. Leasehold
-// stores the owner and the version there. No client has such a name, because each write has a new
-// version.
+// Attributes of a dyndb-mutex record, and the value of the attribute "holder" in a free record. A
+// dyndb-mutex client can release every lock whose "holder" is the client's name. Leasehold stores
+// the owner and the version there. No client has such a name, because each write has a new version.
 const (
 	mutexHolder  = "holder"
 	mutexExpires = "expire_ts"
@@ -34,12 +33,12 @@ const mutexCollect = 48 * time.Hour
 
 type mutex struct{ clocked }
 
-// holderOf returns the value of attribute holder that leasehold writes for an owner and a
+// holderOf returns the value that leasehold writes to the attribute "holder" for an owner and a
 // version.
 func holderOf(owner, version string) string { return owner + "/" + version }
 
-// parseHolder returns the owner and the version from a value of attribute holder that
-// holderOf has returned. For any other value, the owner may be empty.
+// parseHolder returns the owner and the version from a value that holderOf has returned. For any
+// other value, the owner may be empty.
 func parseHolder(holder string) (owner, version string) {
 	i := strings.LastIndexByte(holder, '/')
 	return holder[:max(i, 0)], holder[i+1:]

@@ -98,7 +98,7 @@ func evaluate(operand expr.Operand, s *scope, it item) value {
 	panic("localdynamo: an unknown operand")
 }
 
-// sizeOf implements the function size of expressions. Numbers, booleans and nulls have no size.
+// sizeOf implements the function size() in expressions. Numbers, booleans and nulls have no size.
 // The size of a string is counted in UTF-16 units, as in DynamoDB Local.
 func sizeOf(v value) value {
 	switch v.kind {
@@ -144,9 +144,9 @@ func calls(c expr.Call, s *scope, it item) bool {
 	panic("localdynamo: an unknown function " + c.Function)
 }
 
-// checkCondition returns the first error in a condition that can be found without the item. Such
-// errors are, for example, a placeholder that the request does not define, and an operand whose
-// type the operator or function does not accept.
+// checkCondition returns the first error that can be found in a condition without the item.
+// Examples are a placeholder that the request does not define, and an operand whose type the
+// operator or function does not accept.
 func checkCondition(tree expr.Condition, s *scope) error {
 	switch c := tree.(type) {
 	case expr.And:

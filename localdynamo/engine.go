@@ -130,8 +130,8 @@ func (e *Engine) RoundTrip(r *http.Request) (*http.Response, error) {
 // with WithAccessKey, so let the server listen on loopback only. ServeHTTP refuses requests from
 // web pages, because a browser lets a page of any site send requests to loopback.
 //
-// Set the timeouts of the http.Server: they limit how long ServeHTTP waits for a body. All bodies
-// of more than 64 KB together take at most 64 MB of memory. If such a body does not fit, its
+// Set the timeouts of the http.Server: they limit how long ServeHTTP waits for a body. Together,
+// all bodies of more than 64 KB take at most 64 MB of memory. If such a body does not fit, its
 // request waits for up to 30 seconds, and is then refused. Requests with smaller bodies do not
 // wait. If a body is too large, the client receives the error before the connection is closed.
 func (e *Engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {

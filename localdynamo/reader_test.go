@@ -183,8 +183,8 @@ func seededEngine(t testing.TB) *Engine {
 	return e
 }
 
-// send makes a request without the SDK, calls the given functions, which can modify the request,
-// and sends the request to the engine.
+// send makes a request without the SDK, and sends it to the engine. Before that, it calls the given
+// functions, which can modify the request.
 func send(e *Engine, operation, body string, change ...func(*http.Request)) *httptest.ResponseRecorder {
 	return serve(e, operation, strings.NewReader(body), change...)
 }

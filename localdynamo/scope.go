@@ -115,7 +115,7 @@ func (s *scope) checkUsed() error {
 
 // checkGiven returns an error if a map of placeholders is empty, or is given without an expression.
 // The parameter "any" is true if there is an expression. The parameter "expressions" lists, for the
-// error message, the members that can contain one.
+// error message, the members that can contain an expression.
 func (s *scope) checkGiven(any bool, expressions string) error {
 	switch {
 	case s.namesGiven && !any:

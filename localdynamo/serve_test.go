@@ -162,8 +162,8 @@ func TestServeHTTPRejectsWrongCredentials(t *testing.T) {
 	}
 }
 
-// signedAs signs a request with the SDK, calls change, which may modify the signed request, and
-// sends the request to the engine.
+// signedAs signs a request with the SDK, and sends it to the engine. Before that, it calls change,
+// which may modify the signed request.
 func signedAs(t *testing.T, e *Engine, change func(*http.Request)) *httptest.ResponseRecorder {
 	t.Helper()
 	w := httptest.NewRecorder()

@@ -38,7 +38,7 @@ func (e *Engine) update(source option[string], s *scope) (*update, error) {
 	return u, nil
 }
 
-// check returns the first error of the update that can be found without the item.
+// check returns the first error that can be found in the update without the item.
 func (u *update) check() error {
 	for _, assignment := range u.tree.Set {
 		if _, err := u.checkTerm(assignment.Value); err != nil {
@@ -275,7 +275,8 @@ func deleted(old, operand value) (value, error) {
 }
 
 // assign returns a copy of v that has the replacement at path. It returns an error if v has no
-// parent of the right type for the path. For example, a.b needs a map at a, and a[0] a list at a.
+// parent of the right type for the path. For example, a.b needs a map at a, and a[0] needs a list
+// at a.
 func assign(v value, path expr.Path, replacement value) (value, error) {
 	step := path[0]
 	switch {

@@ -17,8 +17,8 @@ var ErrEmpty = errors.New("the file is empty, and a store never is: it was trunc
 	"put back a copy, or end what uses it and remove it: then nothing is held, and the next command makes a new one")
 
 // Make creates a new store, unless the file exists. The file gets its name only when its content is
-// complete, so no process opens an unfinished store. Before that, Make calls prepare, for example
-// to change the mode from 0600, unless prepare is nil.
+// complete, so no process opens an unfinished store. If prepare is not nil, Make calls it before
+// that, for example to change the mode from 0600.
 func Make(path string, prepare func(*os.File) error) (made bool, err error) {
 	dir, err := plainfile.Dir(path)
 	if err != nil {

@@ -46,7 +46,7 @@ func (Call) condition()       {}
 // Operand is an operand of a condition: a Path, a Placeholder or a Size.
 type Operand interface{ operand() }
 
-// Size is a call of the function size. The operand of the call is in the field Of.
+// Size is a call of the function size(). The operand of the call is in the field Of.
 type Size struct{ Of Operand }
 
 func (Path) operand()        {}

@@ -17,7 +17,7 @@ type parser struct {
 // maxOperators is the maximum number of operators and functions in an expression.
 const maxOperators = 300
 
-// The parser calls the method operator at each operator and each function of the expression. The
+// The parser calls the method "operator" at each operator and each function of the expression. The
 // method panics with an *Error if there are more than maxOperators.
 func (p *parser) operator() {
 	if p.operators++; p.operators > maxOperators {
@@ -53,7 +53,7 @@ func (p *parser) next() token {
 	return p.prev
 }
 
-// The method unexpected panics with a syntax error. The error contains the current token and its
+// The method "unexpected" panics with a syntax error. The error contains the current token and its
 // neighbours.
 func (p *parser) unexpected() {
 	from, to := p.token.from, p.token.to

@@ -98,8 +98,8 @@ func (p *parser) update() *Update {
 	return update
 }
 
-// The function list parses a section of an update expression: a keyword, such as SET, and a list of
-// actions. Each call of the parameter "action" parses one action.
+// The function "list" parses one section of an update expression: a keyword, such as SET, and a
+// list of actions. Each call of the parameter "action" parses one action.
 func list[T any](p *parser, action func() T) []T {
 	p.next()
 	actions := []T{action()}

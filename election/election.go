@@ -83,15 +83,15 @@ func New(locks *leasehold.Client, key string) (*Election, error) {
 }
 
 // Campaign waits until this process leads. Observers see value, for example the address of this
-// process. It is stored as the record's data and overrides data in opts. If the layout has no data
-// and value is not empty, the error matches errors.ErrUnsupported, and no request is sent.
+// process. Campaign stores value as the record's data, overriding data in opts. If the layout has
+// no data and value is not empty, the error matches errors.ErrUnsupported, and no request is sent.
 //
 // As in leasehold.Client.Acquire, ctx limits the wait, not the term. Campaign returns the errors of
 // Acquire. With leasehold.NoWait, Campaign does not wait while another leader is live, but replaces
 // a dead leader. If another client has asked this process to step down (OnStepDown), the next
 // Campaign lets other candidates go first. It acquires the key only after a pause of 2 x
-// Config.PollMax, or of 2 s if that is longer. If another Campaign of the same client has waited
-// for the end of that term, it pauses, too.
+// Config.PollMax, or of 2 s if that is longer. Another Campaign of the same client pauses, too, if
+// it has waited for that term to end.
 func (e *Election) Campaign(ctx context.Context, value string, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
 	if e.asked.Swap(false) { // without this wait, the client that resigned would be the first to acquire the key again
 		pause, end := e.env.UntilClosing(ctx)

@@ -25,8 +25,8 @@ import (
 // Another client may ask this leader to step down (StepDown). Then fn's context ends with ErrAsked,
 // but the term continues, so that fn can end its work while this process still leads. That work
 // should use term.Context. Once fn has returned, Lead releases the term, pauses so that another
-// candidate can be elected, and campaigns again. With leasehold.Once or leasehold.Every, if fn
-// returned nil, Lead returns nil: the work is done.
+// candidate can be elected, and campaigns again. With leasehold.Once or leasehold.Every, Lead
+// instead returns nil once fn has returned nil: the work is done.
 //
 // The context of fn is ctx bound to the term: it ends when ctx or the term ends. When ctx ends or
 // the client is closed (leasehold.ErrClosed), Lead waits for fn and then releases the term. No

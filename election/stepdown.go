@@ -27,8 +27,8 @@ var (
 // StepDown asks the leader to resign, and returns nil once that leader no longer leads. The leader
 // reads the request at its next renewal, ends its work, and then resigns. StepDown waits until the
 // leader has resigned or ctx ends. A leader never resigns if it uses neither Lead nor OnStepDown,
-// if its version of leasehold has no StepDown, or its function does not return. To end the term of
-// such a leader immediately, use leasehold.Client.Break.
+// if its version of leasehold has no StepDown, or if its function does not return. To end the term
+// of such a leader immediately, use leasehold.Client.Break.
 //
 // The request concerns one term: a late request does not affect a later leader, and asking
 // twice has the same effect as asking once. StepDown returns ErrNoLeader if there is no

@@ -94,7 +94,8 @@ func TestSoleCandidateIsReelectedAfterStepDown(t *testing.T) {
 			lab.WantErr(t, "step down", operator.StepDown(t.Context()), nil)
 			lab.WantErr(t, "cause of the function's end", <-causes, election.ErrAsked)
 			// After it has stepped down, a leader pauses for 2 x LongestQueuePause, so that another
-			// candidate can be elected. There is none here, so the same leader is elected again.
+			// candidate can be elected. This test has no other candidate, so the same leader is
+			// elected again.
 			lab.Elapse(polls + 2*decide.LongestQueuePause)
 			lab.WantErr(t, "leader after the pause", lab.ErrorOf(operator.Leader(t.Context())), nil)
 		}

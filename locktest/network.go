@@ -56,8 +56,8 @@ func (e *Env) Reconnect(clients ...*leasehold.Client) {
 }
 
 // processesOf returns the processes of the given clients. Without clients it returns all processes,
-// and stores "cut" in the Env, which decides whether later processes start disconnected. The
-// parameter "what" is the name of the calling method, for error messages.
+// and stores "cut" in the Env: whether later processes start disconnected. The parameter "what" is
+// the name of the calling method, for error messages.
 func (e *Env) processesOf(what string, clients []*leasehold.Client, cut bool) []*process {
 	e.t.Helper()
 	e.mu.Lock()

@@ -11,9 +11,9 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Hold creates another process, which acquires key, and returns the lock. The process renews it
-// until the test releases it or ends. With leasehold.WithoutRenewal, the process behaves as if it
-// had died: the lease expires. If key is held, the test fails: use Steal instead.
+// Hold creates another process, which acquires key, and returns the lock. The process renews the
+// lock until the test releases the lock or ends. With leasehold.WithoutRenewal, the process behaves
+// as if it had died: the lease expires. If key is held, the test fails: use Steal instead.
 func (e *Env) Hold(key string, opts ...leasehold.AcquireOption) *leasehold.Lock {
 	e.t.Helper()
 	p := e.newOther("holder")
@@ -83,8 +83,8 @@ func (p *process) steal(ctx context.Context, key string, byForce bool) (*leaseho
 }
 
 // canOutwait reports whether p can take over from the holder in r by setting its clock forward by
-// one lease. The result is false if the layout stores an expiry time, several locks share the
-// lease, or the lease is longestJump or more.
+// one lease. The result is false if the layout stores an expiry time, if several locks share the
+// lease, or if the lease is at least longestJump.
 func (p *process) canOutwait(r leasehold.Record) bool {
 	return p.env.useLayout(nil).Capabilities().Expiry == layout.Observed && r.Session == "" && r.Lease < longestJump
 }

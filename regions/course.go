@@ -16,8 +16,8 @@ const (
 	// A timeout counts as a failure of the Region only if the request has waited at least this long
 	// for a reply. A timeout after a shorter wait shows nothing about the Region.
 	shortestWait = 250 * time.Millisecond
-	// A process that runs without a pause notices a timeout at most this long after the deadline.
-	// If it takes longer, the process was paused, and the timeout shows nothing about the Region.
+	// A process that runs without a pause notices a timeout at most this long after the deadline. A
+	// process that notices it later was paused, and the timeout shows nothing about the Region.
 	noticedLate = 200 * time.Millisecond
 
 	probeEvery = 5 * time.Second
@@ -74,17 +74,18 @@ type course struct {
 	// Error that made requests leave the previous Region; nil while requests go to the home Region.
 	left error
 	// Whether the current Region has replied to a brief request within one second (silence) since
-	// requests moved to it. It is also true after requests have returned home, because home has
-	// replied to each probe within one second.
+	// requests moved to it. It is also true after requests have returned to the home Region,
+	// because that Region has replied to each probe within one second.
 	quick bool
 	// Time when requests last returned to the home Region; zero if they never returned.
 	back time.Duration
 
-	// Requests return home once home has replied to every probe for this long.
+	// Requests return to the home Region once it has replied to every probe for this duration.
 	wait   time.Duration
 	probed time.Duration // time when the last probe was sent
 	// Time when the first probe of the current series was sent. A series consists of successive
-	// probes that home has answered. since is zero if home did not answer the last probe.
+	// probes that the home Region has answered. "since" is zero if it did not answer the last
+	// probe.
 	since time.Duration
 }
 
@@ -131,8 +132,8 @@ func (c *course) probes(now time.Duration) bool {
 	return true
 }
 
-// noteProbe records the result of a probe of the home Region. Once home has replied to every
-// probe for as long as c.wait, requests return home.
+// noteProbe records the result of a probe of the home Region. Once that Region has replied to every
+// probe for as long as c.wait, requests return to it.
 func (c *course) noteProbe(e exchange) {
 	if c.at == 0 {
 		return
@@ -145,7 +146,8 @@ func (c *course) noteProbe(e exchange) {
 	case durations.Less(e.ended, c.since) >= c.wait:
 		c.back = e.ended
 		c.move(0, nil)
-		// Home has replied to every probe of the current series within one second (silence).
+		// The home Region has replied to every probe of the current series within one second
+		// (silence).
 		c.quick = true
 	}
 }

@@ -21,8 +21,8 @@ type verdict struct {
 func (v verdict) mayLeave() bool { return v.known && v.why == "" }
 
 // The method "with" adds the verdict from one more Region to v, and returns the result. One verdict
-// that lets requests leave home is enough: the other may come from an older reply, or from a Region
-// that is cut off.
+// that lets requests leave the home Region is enough: the other may come from an older reply, or
+// from a Region that is cut off.
 func (v verdict) with(another verdict) verdict {
 	strong := v.strong || another.strong
 	if another.known && !v.mayLeave() {
@@ -34,7 +34,7 @@ func (v verdict) with(another verdict) verdict {
 
 // judge returns the verdict from one Region's reply to DescribeTable. The list regions contains all
 // Regions to which requests may go. If the Region did not reply, the verdict is unknown. If AWS
-// refused the request, as for a missing table, requests must stay home.
+// refused the request, as for a missing table, requests must stay in the home Region.
 func judge(region string, answer *dynamodb.DescribeTableOutput, err error, regions []string) verdict {
 	switch {
 	case err != nil && decide.Classify(err).Cause == decide.Refused:

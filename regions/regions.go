@@ -71,7 +71,7 @@ func (d *DB) Region() string {
 }
 
 // State returns the Region to which requests to a table are sent, and why they have left the
-// previous Region or must stay home. It is for package leasehold, not for users.
+// previous Region or must stay in the home Region. It is for package leasehold, not for users.
 func (d *DB) State(name string) attempts.RegionState {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -131,7 +131,7 @@ func (d *DB) table(name string) *table {
 
 // ask sends DescribeTable to every Region, unless the verdict on the table is known. It sends
 // nothing while earlier requests are in flight, or within askEvery after them. The verdict is set
-// once a reply lets requests leave home, or after the last reply. The caller must hold mu.
+// once a reply lets requests go to other Regions, or after the last reply. The caller must hold mu.
 func (d *DB) ask(name string, t *table) {
 	now := d.now()
 	if t.verdict.known || t.asking != nil || len(d.clients) == 1 || t.asked > 0 && durations.Less(now, t.asked) <= askEvery {
@@ -156,9 +156,9 @@ func (d *DB) ask(name string, t *table) {
 	}
 }
 
-// begin chooses the Region for a request, and returns its exchange. The key is the item's, or nil
-// if the request is not brief (see exchange). If quick is true, the request waits only one second.
-// The method calls ask, and sends a due probe.
+// begin chooses the Region for a request, and returns the request's exchange. The parameter "key"
+// is the item's key, or nil if the request is not brief (see exchange). If quick is true, the
+// request waits only one second. The method calls ask, and sends a due probe.
 func (d *DB) begin(name string, key map[string]types.AttributeValue) (e exchange, t *table, quick bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -41,8 +41,8 @@ func (d *DB) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, o
 }
 
 // TransactGetItems implements leasehold.DB. It always sends the request to the home Region. Only
-// requests to a table that is strongly consistent across Regions (MRSC) may leave home, and such a
-// table refuses transactions in every Region.
+// requests to a table that is strongly consistent across Regions (MRSC) may go to other Regions,
+// and such a table refuses transactions in every Region.
 func (d *DB) TransactGetItems(ctx context.Context, in *dynamodb.TransactGetItemsInput, optFns ...func(*dynamodb.Options)) (*dynamodb.TransactGetItemsOutput, error) {
 	return d.clients[0].TransactGetItems(ctx, in, optFns...)
 }

@@ -73,9 +73,9 @@ func New(client *leasehold.Client, key string, n int) (*Semaphore, error) {
 	return &Semaphore{client, keys}, nil
 }
 
-// Acquire acquires a permit, and waits while all are held. With leasehold.NoWait it returns ErrHeld
-// instead. It has the options and errors of Client.AcquireAny. If ctx belongs to a permit, Acquire
-// acquires another permit or, with leasehold.Reentrant, shares that permit's grant.
+// Acquire acquires a permit, and waits while all permits are held. With leasehold.NoWait it returns
+// ErrHeld instead. It has the options and errors of Client.AcquireAny. If ctx belongs to a permit,
+// Acquire acquires another permit or, with leasehold.Reentrant, shares that permit's grant.
 func (s *Semaphore) Acquire(ctx context.Context, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
 	// The keys are tried in order, beginning with a random key, so that fewer clients try
 	// the same key at the same time.

@@ -126,8 +126,8 @@ func checkKeys(t *types.TableDescription, spec Spec, want protocol.Schema) []Pro
 }
 
 // fitting returns advice for a table with a key that does not fit the spec. The parameter "have" is
-// the table's key schema, and "name" the key's name in it, if any. The layout's field for the key
-// is "field": PartitionKey or SortKey.
+// the table's key schema. "name" is the key's name in that schema, if any. "field" is the layout's
+// field for the key: PartitionKey or SortKey.
 func (s Spec) fitting(have protocol.Schema, field, name string) string {
 	const orTable = ", or use another table"
 	names := layoutsOf(have)

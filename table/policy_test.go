@@ -188,7 +188,7 @@ func (a *account) later(l *leasehold.Lock) {
 	})
 }
 
-// The function twice reads two values of a sequence, and then stops.
+// The function "twice" reads two values of a sequence, and then stops.
 func twice[V any](a *account, all iter.Seq2[V, error]) {
 	seen := 0
 	for _, err := range all {

@@ -51,7 +51,7 @@ type Problem struct {
 	What  string // text with the problem, the expected state and the remedy
 }
 
-// The method complete returns the key schema and the TTL attribute that the spec's layout needs,
+// The method "complete" returns the key schema and the TTL attribute that the spec's layout needs,
 // or an error if the spec is invalid.
 func (s Spec) complete() (protocol.Schema, error) {
 	var errs []error

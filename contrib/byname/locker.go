@@ -92,9 +92,9 @@ func (l *Locker) Lock(ctx context.Context, name string) error {
 	}
 }
 
-// TryLock is like Lock, but returns false and no error if a live process, this or another, holds
-// the lock. As with leasehold.NoWait, it observes a holder that appears dead for one lease, and
-// takes over if the holder does not renew.
+// TryLock is like Lock, but returns false and no error if a live process (this or another) holds
+// the lock. If the holder appears dead, TryLock observes it for the length of its lease, and takes
+// over if the holder does not renew: see leasehold.NoWait.
 func (l *Locker) TryLock(ctx context.Context, name string) (bool, error) {
 	if s := l.section(name); s != nil && !s.isClosed() {
 		return false, nil
@@ -147,7 +147,7 @@ func (l *Locker) Unlock(ctx context.Context, name string) error {
 }
 
 // RenewLockLease renews the lock now, or returns leasehold.ErrLost if it was lost. It ignores the
-// duration: the one that certmagic passes covers a whole attempt to obtain a certificate. The
+// duration, because certmagic passes the duration of a whole attempt to obtain a certificate. The
 // client renews a shorter lease in the background, so a dead holder blocks the name for less time.
 func (l *Locker) RenewLockLease(ctx context.Context, name string, _ time.Duration) error {
 	s := l.section(name)

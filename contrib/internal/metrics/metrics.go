@@ -104,8 +104,8 @@ func Of(e leasehold.Event) []Sample {
 }
 
 // LossIn returns why a lock was lost, and true, for the first event that reports the loss. This is
-// a lost event or, if a release discovers the loss, a released event. If an earlier event has
-// reported the loss, the released event has a Held of zero, and LossIn returns false.
+// an EventLost or, if a release discovers the loss, an EventReleased. If an earlier event has
+// reported the loss, the EventReleased has a Held of zero, and LossIn returns false.
 func LossIn(e leasehold.Event) (leasehold.LostReason, bool) {
 	var lost *leasehold.LostError
 	if !errors.As(e.Err, &lost) || e.Kind == leasehold.EventReleased && e.Held == 0 {

@@ -49,7 +49,7 @@ func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context
 }
 
 // searched calls the function "search", and emits the events of its result. Close waits until
-// searched returns. If Close was called before, searched does not call "search". It returns an
+// searched returns. If Close was called before, searched does not call "search", but returns an
 // error that names the key "first".
 func (c *Client) searched(ctx context.Context, first Key, search func() (acquire.Result, error)) ([]*Lock, error) {
 	if !c.env.Enter() {
@@ -66,8 +66,8 @@ func (c *Client) searched(ctx context.Context, first Key, search func() (acquire
 	return c.granted(ctx, found, began)
 }
 
-// wanted returns the request as an acquire.Want. The function Hold of the Want makes a Lock
-// from a grant.
+// wanted returns the request as an acquire.Want. The Want's function Hold makes a Lock from a
+// grant.
 func (r *request) wanted(c *Client) *acquire.Want {
 	r.Hold = func(ctx context.Context, g acquire.Grant) acquire.Holding {
 		return c.holds.Hold(ctx, &r.Want, g, &newLock(c, r).h)
@@ -76,8 +76,8 @@ func (r *request) wanted(c *Client) *acquire.Want {
 }
 
 // granted emits an event for each lock that a search has acquired, and returns the locks. It
-// releases the locks if OnEvent panics, or if the client is closing: Close may miss locks that are
-// granted after Close has begun.
+// releases the locks if OnEvent panics, or if the client is closing, because Close may miss locks
+// that are granted after it has begun.
 func (c *Client) granted(ctx context.Context, found acquire.Result, began decide.Instant) ([]*Lock, error) {
 	received := false
 	defer func() {
@@ -155,8 +155,8 @@ func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOpti
 }
 
 // within returns the grant to share, or nil if ctx belongs to no lock of the key. Without NoWait,
-// it returns ErrDeadlock if ctx belongs to a Group with a key that sorts above the wanted key: the
-// wanted key's holder may be waiting for the Group's key.
+// it returns ErrDeadlock if ctx belongs to a Group with a key that sorts above the wanted key,
+// because the wanted key's holder may be waiting for the Group's key.
 func (c *Client) within(ctx context.Context, want *request) (*hold.Lock, error) {
 	if h := c.holds.Of(ctx, want.Key); h != nil {
 		return h, want.refuses(c, h)

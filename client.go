@@ -36,7 +36,7 @@ type Client struct {
 }
 
 // maxRemembered is the largest number of keys whose record versions a client remembers although no
-// call waits for them.
+// call waits for these keys.
 const maxRemembered = 10_000
 
 // New returns a Client. It sends nothing and starts no goroutine. The error lists every

@@ -221,8 +221,8 @@ func withUnit(d time.Duration) string {
 }
 
 // checkDB returns an error if db can never answer a request. It refuses several Regions if the
-// layout lets holders keep locks through an outage: another Region could grant a lock that is still
-// held.
+// layout lets holders keep locks through an outage, because another Region could grant a lock that
+// is still held.
 func checkDB(db DB, l layout.Layout) error {
 	if sdk, ok := db.(*dynamodb.Client); db == nil || ok && sdk == nil {
 		return errors.New("leasehold: config: the DynamoDB client is nil: pass dynamodb.NewFromConfig(cfg)")

@@ -22,7 +22,7 @@ const (
 )
 
 // Event reports one thing that has happened. Fields that do not apply are zero. Sums of Requests
-// must omit EventThrottled: the last event of a call counts throttled requests again. Only one
+// must omit EventThrottled, as the last event of a call counts throttled requests again. Only one
 // event of a grant contains Held.
 type Event struct {
 	Kind      EventKind

@@ -108,7 +108,7 @@ type End struct {
 	Reason string    // BreakOptions.Reason of the client that broke the grant
 }
 
-// isOf reports whether b, a value of Record.Broken, is about the grant with the given token.
+// isOf reports whether b is about the grant with the given token. b is a value of Record.Broken.
 func (b *End) isOf(token int64) bool { return b != nil && b.Token == token && token != 0 }
 
 // brokenText returns one line of text for people: which client broke the grant, when and
@@ -283,8 +283,8 @@ func (r *Record) formerOf(last *protocol.TakenOver) *End {
 	return nil
 }
 
-// tookOver reports whether last, the record's most recent take-over, began the record's current
-// grant.
+// tookOver reports whether the take-over "last" began the record's current grant. "last" is the
+// record's most recent take-over.
 func (r *Record) tookOver(last *protocol.TakenOver) bool {
 	if last == nil || last.Token == 0 {
 		return last != nil && last.At.Equal(r.GrantedAt)

@@ -16,11 +16,11 @@ import (
 // instead of waiting for a live leader.
 //
 // When a term is lost, fn's context ends. Once fn has returned, with or without an error, Lead
-// campaigns again. Lead returns if fn returns while this process still leads: Lead then resigns and
-// returns fn's error. With leasehold.Once or leasehold.Every, it returns an error instead of nil if
-// the done mark may not have been stored, as leasehold.Lock.Do does. Lead also returns when ctx
-// ends, with an error that matches the cause of ctx and ctx.Err(). That error also includes fn's
-// error unless fn returned the cause.
+// campaigns again. If fn returns while this process still leads, Lead resigns and returns fn's
+// error. With leasehold.Once or leasehold.Every, it returns an error instead of nil if the done
+// mark may not have been stored, as leasehold.Lock.Do does. Lead also returns when ctx ends, with
+// an error that matches the cause of ctx and ctx.Err(). That error also includes fn's error unless
+// fn returned the cause.
 //
 // Another client may ask this leader to step down (StepDown). Then fn's context ends with ErrAsked,
 // but the term continues, so that fn can end its work while this process still leads. That work

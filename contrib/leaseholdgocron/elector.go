@@ -25,7 +25,7 @@ type Elector struct {
 
 var _ gocron.Elector = (*Elector)(nil)
 
-// NewElector returns an Elector that campaigns under key, like election.New. It sends no request.
+// NewElector returns an Elector for the election under key: see election.New. It sends no request.
 // The Elector cannot lead before Run is called. While this process leads, observers see value, such
 // as its address. Use "" in layouts whose records have no data.
 func NewElector(locks *leasehold.Client, key, value string) (*Elector, error) {

@@ -37,13 +37,14 @@ type Native interface {
 	// drops it, waiters only lose time.
 	Join(k Key, w Waiter) *Write
 
-	// Leave returns the write that removes the entry of the waiter w.Of from the queue, if its
-	// index is still w.Index.
+	// Leave returns the write that removes the entry of the waiter w.Of from the queue, if this entry
+	// still has the index w.Index.
 	Leave(k Key, w QueueEntry) *Write
 
-	// HandToHead returns the write of a HandOver to the queue's head, which also removes the head's
-	// entry. Grant g has the head's owner and grant id. If the head's join was applied twice, two
-	// hand-overs may have this grant id. So g has a new version, because no version may appear twice.
+	// HandToHead returns the write of a HandOver to the queue's head. The write also removes the
+	// head's entry. Grant g has the head's owner and grant id. If the head's join was applied twice,
+	// two hand-overs may have this grant id. So g has a new version, because no version may appear
+	// twice.
 	HandToHead(h Hold, g Grant) *Write
 
 	// Ask returns the write that asks the holder of h to step down. Its condition is that the grant of
@@ -66,14 +67,15 @@ const noRow = "none"
 
 // NoRow returns a record that stands for the missing row of a session. An operator may delete the
 // row while the session's client still trusts its locks. Only the row contained the session's
-// lease: the caller passes the observing client's lease instead.
+// lease, so the caller passes the observing client's lease instead.
 func NoRow(lease time.Duration) Record { return Record{Version: noRow, Lease: lease} }
 
 // IsNoRow reports whether version is the version of a record from NoRow.
 func IsNoRow(version string) bool { return version == noRow }
 
 // A Once identifies work that clients are to do only once under a lock, by a label or a time
-// period. The zero Once identifies no work: a grant with it ignores the done mark in the record.
+// period. The zero Once identifies no work, so a grant with the zero Once ignores the done mark in
+// the record.
 type Once struct {
 	Label  string    // label of the work; the work counts as done if the done mark in the record has the same label
 	Period time.Time // start of the period, in whole milliseconds; the work counts as done if the done mark in the record has this period or a later one; zero if Label is set

@@ -168,9 +168,9 @@ const MaxToken = 1<<53 - 2
 var ErrLastToken = errors.New("the fencing token is the last")
 
 // Hold contains the values that a record must have so that DynamoDB applies a write of the holder.
-// Each write of the holder changes the version, so DynamoDB rejects a second copy that arrives
-// late. A late copy of a grant may restore an earlier version. But it also raises the token, so
-// writes under the earlier grant are still rejected.
+// Each write of the holder changes the version, so DynamoDB rejects a late second copy of a write.
+// A late copy of a grant may restore an earlier version. But it also raises the token, so writes
+// under the earlier grant are still rejected.
 type Hold struct {
 	Key      Key
 	Owner    string

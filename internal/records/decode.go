@@ -242,7 +242,7 @@ func (d *decoder) time(name string, from func(int64) time.Time) time.Time {
 //     dynamolock does not remove them, nor does the Java client when it updates a record.
 //   - The version has leasehold's form. But the Java client writes versions in the same form.
 //
-// So isOurs is wrong only if a Java client, whose owner has leasehold's form, has updated a record
+// So isOurs is wrong only if a Java client whose owner has leasehold's form has updated a record
 // that leasehold wrote.
 func (d *decoder) isOurs(owner, version string) bool {
 	return protocol.HasClientID(owner) && protocol.IsVersion(version) && d.hasGrant()

@@ -39,9 +39,9 @@ func Of(l layout.Layout) (protocol.Protocol, error) {
 	return nil, fmt.Errorf("layout: %T is not a layout: use a struct of package layout, not a pointer to it", l)
 }
 
-// WithMaxSkew is Of for a client whose wall clock is never wrong by more than skew; zero means
-// unknown. Layouts other than Native refuse a skew with errors.ErrUnsupported: they store no end of
-// the lease, or have a MaxSkew of their own.
+// WithMaxSkew is like Of, but for a client whose wall clock is never wrong by more than skew. Zero
+// means unknown. Layouts other than Native refuse a skew with errors.ErrUnsupported, because they
+// store no end of the lease, or have a MaxSkew of their own.
 func WithMaxSkew(l layout.Layout, skew time.Duration) (protocol.Protocol, error) {
 	p, err := Of(l)
 	if err != nil || skew <= 0 {

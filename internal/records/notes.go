@@ -25,7 +25,7 @@ const (
 // that marks work as done replaces the whole map.
 const attrLastDone = "lastDone"
 
-// Attributes in the lastDone map. The map contains either a label (once) or a period. The map
+// Attributes in the lastDone map. The map contains either a label (in "once") or a period. The map
 // also contains an owner, a time and a token, which are only for people.
 const (
 	attrOnce   = "once"

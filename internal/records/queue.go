@@ -13,9 +13,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// attrWaiters is a record's queue of binary entries, short so that many fit a kilobyte. An entry is
-// a waiter's grant id (16 bytes), client id (17) and name. A client id has 26 letters: the first 24
-// are base 32 and become 15 bytes, and the last two are stored unchanged.
+// attrWaiters is a record's queue. Its binary entries are short, so that many fit in a kilobyte. An
+// entry is a waiter's grant id (16 bytes), client id (17) and name. A client id has 26 letters: the
+// first 24 are base 32 and become 15 bytes, and the last two are stored unchanged.
 const attrWaiters = "waiters"
 
 // attrHanded marks a grant that the previous holder has written, for a waiter of another client.
@@ -23,8 +23,8 @@ const attrWaiters = "waiters"
 // takes the key over may suspend the queue.
 //
 // The end of the suspension is attrNoQueueUntil, in epoch milliseconds by that client's clock.
-// Until then, no client should join the queue or hand the key over. Wrong values of both attributes
-// only delay waiters.
+// Until then, no client should join the queue or hand the key over. Wrong values of either
+// attribute only delay waiters.
 const (
 	attrHanded       = "handed"
 	attrNoQueueUntil = "noQueueUntil"
@@ -93,8 +93,8 @@ func entryIsAt(w *protocol.Write, p protocol.QueueEntry) string {
 }
 
 // Join returns the write that appends an entry for the given waiter to the queue, on three
-// conditions. The record of key k shows a holder, and the queue is not full and does not contain
-// the entry.
+// conditions: the record of key k shows a holder, the queue is not full, and the queue does not
+// contain the entry.
 func (p native) Join(k protocol.Key, of protocol.Waiter) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(k))
 	line, entry := w.Name(attrWaiters), entryOf(of)
@@ -119,9 +119,9 @@ func (p native) Leave(k protocol.Key, at protocol.QueueEntry) *protocol.Write {
 }
 
 // HandToHead returns the write that hands the key from the holder of h to the queue's head. It
-// removes the head's entry and marks the hand-over. It stores no lease end: the head's lease begins
-// when the head last read the record before the hand-over. That may be later than g.Now, so an end
-// calculated from g.Now could be too early.
+// removes the head's entry and marks the hand-over. It stores no lease end, because the head's
+// lease begins at the head's last read of the record before the hand-over. This read may be later
+// than g.Now, so an end calculated from g.Now could be too early.
 func (p native) HandToHead(h protocol.Hold, g protocol.Grant) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(g.Key))
 	byAnother := p.record
@@ -135,8 +135,8 @@ func (p native) HandToHead(h protocol.Hold, g protocol.Grant) *protocol.Write {
 }
 
 // Takeovers and breaks erase the queue, because the waiters may be dead, like the holder: live
-// waiters join again. A release that marks work as done erases it too: waiters for the same work
-// need not remove their entries one by one.
+// waiters join again. A release that marks work as done erases the queue too, so that waiters for
+// the same work need not remove their entries one by one.
 
 // Grant returns the same write as lock.Grant, with two additions. A takeover erases the queue, and
 // may suspend it. The grant of a queued waiter removes the waiter's entry. If the record was

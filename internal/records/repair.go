@@ -22,8 +22,8 @@ var everyName = slices.Concat(reserved, []string{
 
 // DeleteExactly returns the write that deletes an item. It has two conditions: the attributes of
 // the item are unchanged, and the item has no other attribute of any layout. Such an attribute may
-// come from a grant, or make a damaged item a lock. The item must not be a held lock: use
-// Protocol.Delete.
+// come from a grant, or make a damaged item a lock. The item must not be a held lock: for a held
+// lock, use Protocol.Delete.
 func DeleteExactly(p protocol.Protocol, item protocol.Item) *protocol.Write {
 	schema := p.Schema()
 	key := protocol.Item{}

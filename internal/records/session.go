@@ -51,9 +51,9 @@ func (p native) Session() protocol.Protocol {
 // it ends the session. Another client sets it before it takes over a lock of the session.
 const attrDead = "dead"
 
-// attrBrokenGrants is a map attribute of a session's row. It contains, for the id of each notice,
-// the id of the grant that an operator has broken. A client that reads notices creates the row with
-// an empty map. A late copy of a notice is harmless, because the grant that it names has ended.
+// attrBrokenGrants is a map attribute of a session's row. It maps the id of each notice to the id
+// of the grant that an operator has broken. A client that reads notices creates the row with an
+// empty map. A late copy of a notice is harmless, because the grant that it names has ended.
 const attrBrokenGrants = "brokenGrants"
 
 // TellBroken returns the write that adds a notice to the brokenGrants map of a session's row. The

@@ -19,8 +19,8 @@ type Metric struct {
 }
 
 // The histograms. Their buckets cover the usual durations. An acquire lasts for one request or, if
-// it must wait, until another holder has finished its work. Locks are held for one request up to a
-// whole night. A renewal must succeed within seconds.
+// it must wait, until another holder has finished its work. A lock is held for a single request,
+// for a whole night, or for any time between. A renewal must succeed within seconds.
 var (
 	Acquire = &Metric{Name: "leasehold.acquire_seconds", Unit: "s", Help: "Time from the call to the grant, or to giving up, waiting included.",
 		Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600}}

@@ -89,10 +89,10 @@ func (b *bodies) readLarge(r *http.Request, start []byte) (string, func(), error
 }
 
 // drain prepares the refusal of a request whose body is too large. The caller writes the refusal,
-// and then calls the function read, which discards at most maxDrained bytes of the body. Otherwise
-// the server would reset the connection of a client that is still sending, and the client would
-// lose the reply. If the connection has no read deadlines, read discards nothing, because it could
-// wait forever.
+// and then calls the returned function (read), which discards at most maxDrained bytes of the body.
+// Otherwise the server would reset the connection of a client that is still sending, and the client
+// would lose the reply. If the connection has no read deadlines, read discards nothing, because it
+// could wait forever.
 func drain(w http.ResponseWriter, r *http.Request) (read func()) {
 	control := http.NewResponseController(w)
 	_ = control.EnableFullDuplex() // the error is ignored: if this call fails, setting the deadline fails too

@@ -26,8 +26,8 @@ func checkToken(token option[string]) error {
 }
 
 // fingerprint returns the same bytes for two requests with the same writes. The order of an item's
-// attributes does not change the bytes. The order of the placeholders does, because DynamoDB also
-// treats requests with different orders of placeholders as different.
+// attributes does not change the bytes. The order of the placeholders does change them, because
+// DynamoDB also treats requests with different orders of placeholders as different.
 func fingerprint(req *request) []byte {
 	sum := sha256.New()
 	for i := range req.actions {

@@ -102,7 +102,7 @@ func (t *table) sweep(tx Tx, now time.Time) error {
 
 // sweepItem removes the item with the given Store key if it counts as deleted by TTL at the given
 // time. The item may be newer than the expiry entry that led to it: a write that replaces a deleted
-// item does not see that item (load returns nil), and so does not remove its entry.
+// item does not see the deleted item (load returns nil), and so does not remove that item's entry.
 func (t *table) sweepItem(tx Tx, key []byte, now time.Time) error {
 	stored := tx.Get(key)
 	if stored == nil {

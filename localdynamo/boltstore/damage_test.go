@@ -219,7 +219,7 @@ func checkUnchanged(t *testing.T, path string, before []byte) {
 }
 
 // The item consists of numbers such as 11e-130. DynamoDB counts two bytes for each number, but the
-// file contains it with all its zeros.
+// file contains each number with all its zeros.
 func TestFileWithLargestAllowedItemIsNotReportedAsDamaged(t *testing.T) {
 	path, client := newFile(t)
 	var set []string

@@ -7,10 +7,11 @@ import (
 	"hash/fnv"
 )
 
-// The code below checks all pages of a file before bbolt reads them, because bbolt does not. A page
-// that points at itself would overflow the stack, which ends the process even with recover. A wrong
-// count may request more memory than the machine has. An item out of order is not found, so a held
-// lock may look free. Even bbolt's own check (Tx.Check) trusts the pages.
+// The code below checks all pages of a file before bbolt reads them, because bbolt does not check
+// them. A page that points at itself would overflow the stack, which ends the process even with
+// recover. A wrong count may request more memory than the machine has. bbolt does not find an item
+// that is out of order, so a held lock may look free. Even bbolt's own check (Tx.Check) trusts the
+// pages.
 //
 // The checks keep a damaged file from harming the processes that open it. They do not protect
 // against a user who may write to the file, and so can change it while it is read.
@@ -290,8 +291,8 @@ func storeItem(flags uint32, _, _ []byte) error {
 	return nil
 }
 
-// freelist checks the list of free pages. It refuses a file that has no list: bbolt would then
-// search the file for free pages, without checking what it reads.
+// freelist checks the list of free pages. It refuses a file without such a list, because bbolt
+// would then search the file for free pages, without checking what it reads.
 func (s *structure) freelist(id uint64) error {
 	if id == noFreelist {
 		return damagef("it has no list of free pages")

@@ -88,7 +88,7 @@ func newPlaceholders(prefix string) *placeholders {
 	return p
 }
 
-// at returns the placeholder with the number n.
+// The method "at" returns the placeholder with the number n.
 func (p *placeholders) at(n int) string {
 	if n < len(p.ready) {
 		return p.ready[n]

@@ -129,7 +129,7 @@ func (b *bench) lands(w *protocol.Write) bool {
 	return false
 }
 
-// must sends a write, and fails the test unless the write is applied.
+// The method "must" sends a write, and fails the test unless the write is applied.
 func (b *bench) must(w *protocol.Write) {
 	b.Helper()
 	if !b.lands(w) {

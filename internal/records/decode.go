@@ -23,8 +23,8 @@ type decoder struct {
 	err     error
 }
 
-// mapOf returns a decoder for the content of the map in the attribute called name. It returns
-// nil if the item has no such attribute, or if the attribute is not a map.
+// mapOf returns a decoder for the content of the map in the named attribute. It returns nil if the
+// item has no such attribute, or if the attribute is not a map.
 func mapOf(item protocol.Item, name string) *decoder {
 	m, ok := item[name].(*types.AttributeValueMemberM)
 	if !ok {
@@ -74,9 +74,9 @@ func (d *decoder) key(s schema) protocol.Key {
 	return k
 }
 
-// kind checks the item's attribute called "kind", and records an error unless the attribute has the
-// wanted value. If want is empty, the item must not have this attribute: the record of a plain lock
-// has none.
+// kind checks the item's attribute "kind", and records an error unless the attribute has the wanted
+// value. If want is empty, the item must not have this attribute: the record of a plain lock has
+// none.
 func (d *decoder) kind(want string) {
 	v, _ := d.item[attrKind].(*types.AttributeValueMemberS)
 	switch {
@@ -87,8 +87,8 @@ func (d *decoder) kind(want string) {
 	}
 }
 
-// text returns the string in the attribute called name. It records an error if the
-// attribute is missing, is no string, or is empty.
+// text returns the string in the named attribute. It records an error if the attribute is missing,
+// is no string, or is empty.
 func (d *decoder) text(name string) string {
 	s := d.name(name)
 	if v, ok := d.item[name].(*types.AttributeValueMemberS); ok && v.Value == "" {
@@ -97,9 +97,9 @@ func (d *decoder) text(name string) string {
 	return s
 }
 
-// name returns the string in the attribute called name. It records an error if the
-// attribute is missing or is no string. An empty string is allowed: another library may
-// write an empty owner, for example from an environment variable that was not set.
+// name returns the string in the named attribute. It records an error if the attribute is missing
+// or is no string. An empty string is allowed: another library may write an empty owner, for
+// example from an environment variable that was not set.
 func (d *decoder) name(name string) string {
 	switch v := d.item[name].(type) {
 	case nil:
@@ -127,8 +127,8 @@ func (d *decoder) binary(name string) []byte {
 	}
 }
 
-// number returns the number in the attribute called name. The number may be in any form:
-// 20, 20.0 and 2e1 are the same.
+// number returns the number in the named attribute. The number may be in any form: 20, 20.0 and 2e1
+// are the same.
 func (d *decoder) number(name string) (n *big.Float, ok bool) {
 	switch v := d.item[name].(type) {
 	case nil:
@@ -187,8 +187,8 @@ func (d *decoder) integer(name string) (int64, bool) {
 	return n, true
 }
 
-// floored returns the number in the attribute called name as an int64. It rounds a fraction
-// down. It returns the nearest int64 for a number that is out of range.
+// floored returns the number in the named attribute as an int64. It rounds a fraction down. It
+// returns the nearest int64 for a number that is out of range.
 func (d *decoder) floored(name string) (int64, bool) {
 	f, ok := d.number(name)
 	if !ok {
@@ -201,8 +201,8 @@ func (d *decoder) floored(name string) (int64, bool) {
 	return n, true
 }
 
-// clamped returns the number in the attribute called name, rounded up to an integer. The result is
-// at least 0, and at most the parameter "most". It is 0 if the attribute is missing.
+// clamped returns the number in the named attribute, rounded up to an integer. The result is at
+// least 0, and at most the parameter "most". It is 0 if the attribute is missing.
 func (d *decoder) clamped(name string, most int64) int64 {
 	f, ok := d.number(name)
 	switch {
@@ -260,8 +260,8 @@ func (d *decoder) hasGrant() bool {
 // the same record twice.
 const leastLease = time.Millisecond
 
-// lease returns the lease in the string attribute called name: a number of milliseconds, or a
-// Go duration. It returns 0 for a negative lease.
+// lease returns the lease in the named string attribute: a number of milliseconds, or a Go
+// duration. It returns 0 for a negative lease.
 func (d *decoder) lease(name string) time.Duration {
 	s := d.text(name)
 	lease, err := parseLease(s)
@@ -271,8 +271,8 @@ func (d *decoder) lease(name string) time.Duration {
 	return lease
 }
 
-// seconds returns the lease in the number attribute called name: a number of seconds, which
-// may be a fraction. It returns 0 for a negative lease.
+// seconds returns the lease in the named number attribute: a number of seconds, which may be a
+// fraction. It returns 0 for a negative lease.
 func (d *decoder) seconds(name string) time.Duration {
 	d.required(name)
 	s, ok := d.number(name)

@@ -19,7 +19,8 @@ func newMutex(l layout.DyndbMutex) (protocol.Protocol, error) {
 
 // Attributes of a dyndb-mutex record, and the value of the attribute "holder" in a free record. A
 // dyndb-mutex client can release every lock whose "holder" is the client's name. Leasehold stores
-// the owner and the version there. No client has such a name, because each write has a new version.
+// the owner and the version there. No client's name equals this value, because each write has a new
+// version.
 const (
 	mutexHolder  = "holder"
 	mutexExpires = "expire_ts"

@@ -230,7 +230,7 @@ func askedOf(item protocol.Item) string {
 // date.
 const attrLeaseEnds = "leaseEnds"
 
-// leaseEnds returns the value of attrLeaseEnds for a lease that begins at the time now, in a
+// leaseEnds returns the value of attrLeaseEnds for a lease that begins at the time "now", in a
 // write with the given version. The value begins with eight bytes for the end of the lease, in
 // epoch milliseconds, rounded up. The version follows.
 func leaseEnds(version string, now time.Time, lease time.Duration) types.AttributeValue {

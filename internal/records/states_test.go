@@ -100,8 +100,8 @@ func (b *bench) landsIn(what string, held protocol.Item, w func() *protocol.Writ
 	}
 }
 
-// where adds the states in "more" to the given states if "layouts" contains b's layout. The names
-// in "layouts" are separated by spaces.
+// The method "where" adds the states in "more" to the given states if "layouts" contains b's
+// layout. The names in "layouts" are separated by spaces.
 func (b *bench) where(states []string, layouts string, more ...string) []string {
 	if slices.Contains(strings.Fields(layouts), b.Name()) {
 		return append(slices.Clone(states), more...)

@@ -62,8 +62,7 @@ func (p versioned) Reserved(name string) bool {
 	return p.isOwn(name) || slices.Contains(reserved, name)
 }
 
-// isOwn reports whether the attribute called name belongs to the layout, and not to the
-// caller.
+// isOwn reports whether the named attribute belongs to the layout, and not to the caller.
 func (p versioned) isOwn(name string) bool {
 	return name == p.Partition || name == p.Sort || name == p.TTL ||
 		slices.Contains(p.own, name) || slices.Contains(oursInAll, name)

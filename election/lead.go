@@ -95,9 +95,10 @@ func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(cont
 	return false, err
 }
 
-// besides returns the error of Lead after Lead's context has ended or the client was closed. The
-// error "asked" reports this end, and "called" is the error of fn. The result joins both errors. It
-// is "asked" alone if "called" is nil, or if "called" reports only the cause of this end.
+// The function "besides" returns the error of Lead after Lead's context has ended or the client was
+// closed. The error "asked" reports this end, and "called" is the error of fn. The result joins
+// both errors. It is "asked" alone if "called" is nil, or if "called" reports only the cause of
+// this end.
 func besides(cause, asked, called error) error {
 	if called == nil || errors.Is(called, cause) {
 		return asked

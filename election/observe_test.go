@@ -225,8 +225,8 @@ func observe(t *testing.T, e *election.Election) *observer {
 	return o
 }
 
-// next returns the leaders that Observe has yielded since the last call of next. Observe
-// yields at most one leader for each change.
+// The method "next" returns the leaders that Observe has yielded since the last call of this
+// method. Observe yields at most one leader for each change.
 func (o *observer) next() []observed {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -235,7 +235,8 @@ func (o *observer) next() []observed {
 	return news
 }
 
-// shows fails the test unless exactly the given leaders were yielded since the last call of next.
+// shows fails the test unless exactly the given leaders were yielded since the last call of the
+// method "next".
 func (o *observer) shows(leaders ...election.Leader) {
 	o.t.Helper()
 	news := o.next()

@@ -42,7 +42,8 @@ type Capabilities struct {
 	LeaseStep              time.Duration // unit of stored leases; a lease is rounded up to a multiple of it
 }
 
-// all returns every layout with its defaults. Names returns their names in this order.
+// The function "all" returns every layout with its defaults. Names returns the layouts' names in
+// this order.
 func all() []Layout {
 	return []Layout{Native{}, AWSLabs{}, Dynamolock{}, PythonDynamoDBLock{}, DynamoDLM{}, DyndbMutex{}}
 }

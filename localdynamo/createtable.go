@@ -81,8 +81,7 @@ func newTable(in *createTableInput) (*table, error) {
 	return t, nil
 }
 
-// setKey sets the table's key attributes to those in schema, and their types to those in
-// definitions.
+// setKey sets the table's key attributes from "schema", and their types from "definitions".
 func (t *table) setKey(schema []keySchema, definitions []attributeDefinition) error {
 	if len(schema) == 0 || len(schema) > 2 {
 		return invalidf("1 validation error detected: Value at 'keySchema' failed to satisfy constraint: Member must have length between 1 and 2, not %d", len(schema))

@@ -85,8 +85,8 @@ func appendSortableNumber(b []byte, number string) []byte {
 	return append(b, flip)
 }
 
-// after returns the smallest key that is greater than every key with the prefix b. It returns
-// nil if no key is greater.
+// The function "after" returns the smallest key that is greater than every key with the prefix b.
+// It returns nil if no key is greater.
 func after(b []byte) []byte {
 	end := append([]byte(nil), b...)
 	for i := len(end) - 1; i >= 0; i-- {

@@ -56,8 +56,8 @@ func (m *memory) Update(fn func(Tx) error) error {
 // Close does nothing, because the garbage collector frees the memory of the pairs.
 func (m *memory) Close() error { return nil }
 
-// memoryTx is a transaction on a memory. It changes the memory's pairs immediately, and keeps
-// the old pairs so that the method undo can restore them.
+// memoryTx is a transaction on a memory. It changes the memory's pairs immediately, and keeps the
+// old pairs so that the method "undo" can restore them.
 type memoryTx struct {
 	pairs    *btree.BTreeG[pair]
 	readOnly bool

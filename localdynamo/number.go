@@ -17,7 +17,7 @@ const (
 )
 
 // arithmetic is the context for additions and subtractions. Its precision is high enough for the
-// exact sum of any two DynamoDB numbers. The function canonical refuses the sum if it has more
+// exact sum of any two DynamoDB numbers. The function "canonical" refuses the sum if it has more
 // digits than DynamoDB allows.
 var arithmetic = apd.BaseContext.WithPrecision(maxExponent - minExponent + 2)
 

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxSkipped is the maximum nesting depth of a JSON value that the method skip accepts.
+// maxSkipped is the maximum nesting depth of a JSON value that the method "skip" accepts.
 const maxSkipped = 512
 
 // maxValues is the maximum number of JSON members and elements in a request. Each may take ten

@@ -93,7 +93,7 @@ func (t *table) scanSpan(req *request) (from, to []byte, err error) {
 	return append(start, 0), to, nil
 }
 
-// within reports whether from <= key < to.
+// The function "within" reports whether from <= key < to.
 func within(key, from, to []byte) bool {
 	return bytes.Compare(key, from) >= 0 && bytes.Compare(key, to) < 0
 }

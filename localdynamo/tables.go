@@ -119,7 +119,7 @@ func (e *Engine) describeTable(ctx context.Context, body string) ([]byte, error)
 }
 
 // count returns the number of items in the table, and the total size of the items in bytes. It
-// ignores the items that count as deleted by TTL at the time now.
+// ignores the items that count as deleted by TTL at the time "now".
 func (t *table) count(tx Tx, now time.Time) (items, size int, err error) {
 	whole := appendTablePrefix(nil, prefixItem, t.Name)
 	for _, stored := range tx.Range(whole, after(whole)) {

@@ -34,8 +34,8 @@ func (t *table) expiry(it item) (second int64, ok bool) {
 	return int64(seconds), err == nil && seconds >= 0 && seconds < 1<<62
 }
 
-// swept reports whether the item counts as deleted by TTL at the time now. The engine treats
-// such an item as deleted, even if the Store still contains it.
+// swept reports whether the item counts as deleted by TTL at the time "now". The engine treats such
+// an item as deleted, even if the Store still contains it.
 func (t *table) swept(it item, now time.Time) bool {
 	second, ok := t.expiry(it)
 	if !ok {
@@ -53,7 +53,7 @@ func (t *table) expiryKey(key []byte, second int64) []byte {
 	return append(b, key...)
 }
 
-// moveExpiry updates the expiry entry of one item. The parameters before and after are the item
+// moveExpiry updates the expiry entry of one item. The parameters "before" and "after" are the item
 // before and after a write.
 func (t *table) moveExpiry(tx Tx, key []byte, before, after item) error {
 	was, had := t.expiry(before)
@@ -115,9 +115,9 @@ func (t *table) sweepItem(tx Tx, key []byte, now time.Time) error {
 	return tx.Delete(key)
 }
 
-// setTTL turns TTL on for the given attribute, or off if attribute is empty. Then it rebuilds
-// the expiry entries of the table. It deletes the items that count as deleted by TTL at the time
-// now, because they would otherwise exist again.
+// setTTL turns TTL on for the given attribute, or off if attribute is empty. Then it rebuilds the
+// expiry entries of the table. It deletes the items that count as deleted by TTL at the time "now",
+// because they would otherwise exist again.
 func (t *table) setTTL(tx Tx, attribute string, now time.Time) error {
 	if err := deleteAll(tx, appendTablePrefix(nil, prefixExpiry, t.Name)); err != nil {
 		return err

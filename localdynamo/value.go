@@ -79,8 +79,8 @@ func (it item) get(name string) value {
 	return value{}
 }
 
-// with returns a copy of the item in which the named attribute has the value v. If v is of
-// kindNone, the copy lacks the attribute.
+// The method "with" returns a copy of the item in which the named attribute has the value v. If v
+// is of kindNone, the copy lacks the attribute.
 func (it item) with(name string, v value) item {
 	i, found := it.find(name)
 	switch {

@@ -76,7 +76,7 @@ func (w *write) place(t *table) ([]byte, error) {
 	return t.key(w.key.value)
 }
 
-// result returns the item after the write. The parameter before is the item before the write.
+// result returns the item after the write. The parameter "before" is the item before the write.
 func (w *write) result(before item) (item, error) {
 	switch {
 	case w.delete:

@@ -164,8 +164,8 @@ func (p *process) setClock(m *machine.Machine) {
 // end closes all clients, and reports the locks that clients of the code under test still hold.
 func (e *Env) end() {
 	e.t.Helper()
-	// The log messages of closing clients are not needed, because the method report finds
-	// every lock that is still held.
+	// The log messages of closing clients are not needed, because the method "report" finds every lock
+	// that is still held.
 	e.log.stop()
 	e.mu.Lock()
 	e.ended = true

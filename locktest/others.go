@@ -55,8 +55,8 @@ func (e *Env) Steal(key string) *leasehold.Lock {
 }
 
 // In its first maxTakeovers attempts, Steal tries to take the key over, which fails if the holder
-// renews at that moment. Later attempts break the grant and acquire the key: a break fails only if
-// the grant has ended. Steal gives up after maxSteals attempts.
+// renews at that moment. Later attempts break the grant and acquire the key, because a break fails
+// only if the grant has ended. Steal gives up after maxSteals attempts.
 const (
 	maxTakeovers = 5
 	maxSteals    = 1000

@@ -32,9 +32,10 @@ func (v verdict) with(another verdict) verdict {
 	return v
 }
 
-// judge returns the verdict from one Region's reply to DescribeTable. The list regions contains all
-// Regions to which requests may go. If the Region did not reply, the verdict is unknown. If AWS
-// refused the request, as for a missing table, requests must stay in the home Region.
+// judge returns the verdict from one Region's reply to DescribeTable. The parameter "regions"
+// contains all Regions to which requests may go. If the Region did not reply, the verdict is
+// unknown. If AWS refused the request, as for a missing table, requests must stay in the home
+// Region.
 func judge(region string, answer *dynamodb.DescribeTableOutput, err error, regions []string) verdict {
 	switch {
 	case err != nil && decide.Classify(err).Cause == decide.Refused:

@@ -190,7 +190,7 @@ func (d *DB) probe(name string, key map[string]types.AttributeValue) {
 	d.course.noteProbe(e)
 }
 
-// send sends a request to the Region that the method begin chooses.
+// send sends a request to the Region that the method "begin" chooses.
 func send[In, Out any](ctx context.Context, d *DB, name *string, key map[string]types.AttributeValue, in In, optFns []func(*dynamodb.Options),
 	call func(*dynamodb.Client, context.Context, In, ...func(*dynamodb.Options)) (Out, error),
 ) (Out, error) {

@@ -40,9 +40,9 @@ func (d *DB) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, o
 	return send(ctx, d, table, nil, in, optFns, (*dynamodb.Client).BatchGetItem)
 }
 
-// TransactGetItems implements leasehold.DB. It always sends the request to the home Region. Only
-// requests to a table that is strongly consistent across Regions (MRSC) may go to other Regions,
-// and such a table refuses transactions in every Region.
+// TransactGetItems implements leasehold.DB. It always sends the request to the home Region. Other
+// Regions would not help: only requests to a table that is strongly consistent across Regions
+// (MRSC) may go there, and such a table refuses transactions in every Region.
 func (d *DB) TransactGetItems(ctx context.Context, in *dynamodb.TransactGetItemsInput, optFns ...func(*dynamodb.Options)) (*dynamodb.TransactGetItemsOutput, error) {
 	return d.clients[0].TransactGetItems(ctx, in, optFns...)
 }

@@ -65,8 +65,8 @@ var actions = map[Access][]string{
 // policy denies Config.SharedLease unless SharedLeases is one of the prefixes. A shorter prefix of
 // SharedLeases is an error, because it would allow these rows by accident.
 //
-// Policy does not check its parameters arn and a. IAM refuses the document if arn is empty, or if
-// the Access is not one of the constants of this package.
+// Policy does not check the parameters "arn" and "a". IAM refuses the document if arn is empty, or
+// if the Access is not one of the constants of this package.
 func (s Spec) Policy(arn string, a Access, prefixes ...string) (string, error) {
 	for _, prefix := range prefixes {
 		if len(prefix) < len(SharedLeases) && strings.HasPrefix(SharedLeases, prefix) {

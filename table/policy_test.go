@@ -179,7 +179,7 @@ func write() []types.TransactWriteItem {
 		Item: map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: "1"}}}}}
 }
 
-// later releases the lock after one minute, in the background.
+// The method "later" releases the lock after one minute, in the background.
 func (a *account) later(l *leasehold.Lock) {
 	time.AfterFunc(time.Minute, func() {
 		if err := l.Release(context.Background()); err != nil {

@@ -159,9 +159,9 @@ func TestPrometheusMetricNamesEqualThoseOfLeaseholdprom(t *testing.T) {
 	})
 }
 
-// early calls New with nil providers, and sets OpenTelemetry's global providers only afterwards. It
-// runs once in a process, because OpenTelemetry connects a Telemetry only to the first global
-// providers that are set.
+// The function "early" calls New with nil providers, and sets OpenTelemetry's global providers only
+// afterwards. It runs once in a process, because OpenTelemetry connects a Telemetry only to the
+// first global providers that are set.
 var early = sync.OnceValues(func() (*rig, error) {
 	telemetry, err := leaseholdotel.New(nil, nil)
 	r := &rig{Telemetry: telemetry, reader: sdkmetric.NewManualReader(), spans: tracetest.NewInMemoryExporter()}

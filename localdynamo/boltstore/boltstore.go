@@ -87,8 +87,8 @@ func newStore(path string, options []Option) *store {
 	return s
 }
 
-// first is called when a store is opened. It creates the file if the file does not exist, and
-// returns an error if the file cannot be used.
+// The method "first" is called when a store is opened. It creates the file if the file does not
+// exist, and returns an error if the file cannot be used.
 func (s *store) first() error {
 	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
 		return fmt.Errorf("boltstore: make the directory of %s: %w", s.path, err)

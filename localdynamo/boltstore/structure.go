@@ -163,7 +163,7 @@ type interval struct{ from, to []byte }
 // item is a function that checks one item on a leaf page.
 type item func(flags uint32, key, value []byte) error
 
-// tree checks a page and all pages below it, and calls the function visit with every item. It
+// tree checks a page and all pages below it, and calls the function "visit" with every item. It
 // returns an error if a key lies outside the bounds.
 func (s *structure) tree(id uint64, depth int, bounds interval, visit item) error {
 	if depth > maxDepth {

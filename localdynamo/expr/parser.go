@@ -6,7 +6,7 @@ import (
 )
 
 // parser parses one expression. If the expression is invalid, a method panics with an *Error, which
-// the function run recovers. So no method returns an error. The recursion is not deep, because
+// the function "run" recovers. So no method returns an error. The recursion is not deep, because
 // MaxSize limits the length of an expression.
 type parser struct {
 	source      string

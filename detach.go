@@ -26,7 +26,7 @@ type Grant struct {
 	ID           string   // id of the grant
 	Versions     []string // versions that the record may have: the last confirmed version, and one version for each write without a reply
 	Lease        time.Duration
-	TrustedUntil time.Time // when trust ends, by the wall clock of the host that detached the lock; for people to read
+	TrustedUntil time.Time // time until which the lock is trusted, by the wall clock of the host that detached it; for people to read
 }
 
 type grantJSON struct {

@@ -10,7 +10,7 @@ const (
 	EventWaiting    EventKind = "waiting"     // a call waits for Holder; emitted once for each holder that the call sees, and for each Position
 	EventGranted    EventKind = "granted"     // a call acquired a key; Took is the time since the call began
 	EventRenewed    EventKind = "renewed"     // a renewal succeeded; Took is the time of its request
-	EventRenewError EventKind = "renew_error" // a renewal failed, and is retried; Remaining is the time until trust ends
+	EventRenewError EventKind = "renew_error" // a renewal failed, and is retried; Remaining is for how long the lock is still trusted
 	EventLost       EventKind = "lost"        // a lock was lost; Err is the *LostError
 	EventReleased   EventKind = "released"    // a key was released; Took is the time since the release began, Held the time from the grant until then
 	EventCommitted  EventKind = "committed"   // a commit has ended; Err is why it failed; Took is the time from the first request to the last answer

@@ -157,7 +157,7 @@ func (yes DeleteOnRelease) toRelease(t *hold.Terms) { t.Delete = bool(yes) }
 // ListOptions selects the records of List; the zero value selects all.
 type ListOptions struct {
 	Prefix    string // only keys with this prefix; List still reads the whole table
-	Partition string // only records with this partition key; List then reads no others; an error with Prefix
+	Partition string // only records with this partition key; List then reads no others; an error if Prefix is set, too
 	After     Key    // only records after this key; to continue an earlier listing, pass its last key
 }
 

@@ -61,7 +61,7 @@ func (e *Election) Lead(ctx context.Context, value string, fn func(ctx context.C
 // before fn returned, or a client asked the leader to step down.
 func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(context.Context, *leasehold.Lock) error) (again bool, err error) {
 	var called error       // error that fn has returned; nil if fn was not called
-	var asked, ended error // when fn returned: the cause of ctx, and the error of the term; nil for one that had not ended
+	var asked, ended error // when fn returned: the cause of ctx, and the error of the term; nil if ctx, or the term, had not ended
 	look := sync.OnceFunc(func() { asked, ended = context.Cause(ctx), term.Err() })
 	until, resign := context.WithCancelCause(ctx)
 	defer resign(nil)

@@ -197,7 +197,7 @@ type observer struct {
 
 	mu   sync.Mutex
 	seen []observed
-	took int // number of entries of seen that earlier calls of next have returned
+	took int // number of entries of "seen" that earlier calls of "next" have returned
 	err  error
 }
 

@@ -13,7 +13,7 @@ const maxCached = 1000
 type cache[T any] struct {
 	parse func(string) (T, error)
 
-	mu     sync.RWMutex // guards parsed
+	mu     sync.RWMutex // guards the field "parsed"
 	parsed map[string]T
 }
 

@@ -12,7 +12,7 @@ var errReadOnly = errors.New("localdynamo: a change in a View")
 
 // memory is a Store that keeps its pairs in this process's memory.
 type memory struct {
-	mu    sync.RWMutex // guards pairs; not held during I/O
+	mu    sync.RWMutex // guards the field "pairs"; not held during I/O
 	pairs *btree.BTreeG[pair]
 }
 

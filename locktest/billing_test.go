@@ -22,7 +22,7 @@ func closeMonth(ctx context.Context, locks *leasehold.Client, month string, step
 func TestMonthlyJobRunsInOneProcessAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := locktest.New(t)
-		var now, most int // now counts the running calls of step, and most is the highest value of now
+		var now, most int // "now" counts the running calls of step, and "most" is the highest value of "now"
 		var mu sync.Mutex
 		step := func(context.Context) error {
 			mu.Lock()

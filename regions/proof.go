@@ -15,7 +15,7 @@ import (
 type verdict struct {
 	known  bool
 	strong bool   // whether the table is strongly consistent across Regions, and so has no transactions
-	why    string // reason why requests may not leave home; empty if they may
+	why    string // reason why requests may not leave the home Region; empty if they may
 }
 
 func (v verdict) mayLeave() bool { return v.known && v.why == "" }

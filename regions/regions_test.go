@@ -37,7 +37,7 @@ type world struct {
 	status string                              // replica status that DescribeTable returns
 	dark   [3]atomic.Pointer[lab.Fault]        // fault of each Region; nil while the Region works
 	sent   map[string]map[string]*atomic.Int64 // number of requests by Region and operation
-	mu     sync.Mutex                          // guards sent
+	mu     sync.Mutex                          // guards the field "sent"
 }
 
 func inRegions(t *testing.T, test func(t *testing.T, w *world)) {

@@ -19,14 +19,14 @@
 //
 // # What it costs
 //
-// A permit costs as much as a lock: two writes. The keys are tried in order, beginning with
-// a random key. Each key that another process holds may cost a rejected write: at most n-1
-// in all. A key that this process knows to be held costs no write. A waiter polls as often as
-// the waiter of a lock, and reads all permits in one request. In the native layout, a waiter also
-// joins the queues of two permits, and one more queue after a second and each time its wait has
+// A permit costs as much as a lock: two writes. The keys are tried in order, beginning with a
+// random key. Each key that another process holds may cost a rejected write: at most n-1 in all. A
+// key that this process knows to be held costs no write. A waiter polls as often as the waiter of a
+// lock, and reads all permits in one request. In the native layout, a waiter also joins the queues
+// of two permits. It joins one more queue after a second, and another each time its wait has
 // doubled. To join a queue costs one write. Because of the queues, processes receive permits
-// roughly in the order in which they began to wait. Goroutines of one client receive permits in
-// the order of their calls.
+// roughly in the order in which they began to wait. Goroutines of one client receive permits in the
+// order of their calls.
 //
 // # Limits
 //

@@ -33,7 +33,7 @@ type Locker struct {
 	locks  *leasehold.Client
 	prefix string
 
-	mu   sync.Mutex // guards the map held; not locked during a request
+	mu   sync.Mutex // guards the map "held"; not locked during a request
 	held map[string]*section
 }
 

@@ -39,7 +39,7 @@ type watched struct {
 	region        metric.Int64ObservableUpDownCounter
 	clients       metrics.Clients
 
-	mu         sync.Mutex // guards registered
+	mu         sync.Mutex // guards the field "registered"
 	registered bool
 }
 

@@ -111,7 +111,7 @@ type Grant struct {
 	Takeable     []string    // versions that earlier attempts of this client may have written; no caller holds the key by such an attempt, so the grant may overwrite a record with one of these versions
 	Dead         *Record     // the dead holder from which the client takes the key over; nil if the key is free
 	NoQueueUntil time.Time   // time until which the takeover suspends the queue; zero if the takeover does not suspend it
-	Entry        *QueueEntry // queue entry of the waiter that acquires the key, which the grant removes; nil if the waiter has no entry
+	Entry        *QueueEntry // queue entry of the waiter that acquires the key; the grant removes this entry; nil if the waiter has no entry
 	Once         Once        // work to do under the grant; DynamoDB rejects the grant if the record marks that work as done
 	Changes      Changes
 }

@@ -16,7 +16,7 @@ import (
 type Write struct {
 	key       Item
 	verb      verb
-	set       strings.Builder // SET clause of the update expression; remove is the REMOVE clause
+	set       strings.Builder // SET clause of the update expression; "remove" is the REMOVE clause
 	remove    strings.Builder
 	condition string
 	names     []string // attribute names; the index of a name is the number in its placeholder

@@ -39,7 +39,7 @@ func TestTakeoverIsRejectedUntilMaxSkewAfterExpiry(t *testing.T) {
 		// the lease. DynamoDB must reject the takeover, even if the waiter's clock is ahead of the
 		// holder's clock, or behind it, by the skew.
 		for _, apart := range []time.Duration{-skew, 0, skew} {
-			b.hold() // sends its writes at the time granted, by the holder's clock
+			b.hold() // sends its writes at the time "granted", by the holder's clock
 			g := b.grant(g9)
 			g.Dead, g.Now = &r, granted.Add(lease+apart)
 			b.rejects(b.Grant(g), "taken over as the lease ends, by a clock that differs by %v", apart)

@@ -37,7 +37,7 @@ type versioned struct {
 	owner, lease, version string        // names of the attributes with the owner, the lease and the version
 	released, data        string        // names of the attributes with the release mark and the caller's data; empty if the layout has none
 	own                   []string      // all attribute names of the layout, except the names of the keys and of the TTL attribute
-	kind                  string        // value of attribute kind; empty for locks
+	kind                  string        // value of the attribute "kind"; empty for locks
 	shares                bool          // locks may share the lease of a session
 	handsOver             bool          // a release may hand the key to a waiter in the record's queue
 	removed               []string      // names of attributes that every grant removes

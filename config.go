@@ -59,17 +59,17 @@ type Config struct {
 	// MaxIdleConnsPerHost of the SDK's HTTP client (default 10) to 128.
 	RenewEvery time.Duration
 
-	// Margin is how long before its lease expires a holder stops trusting its lock. It
-	// covers the drift of two clocks within a lease, and the time that work needs to stop.
-	// Default Lease/10 (2 s).
+	// Margin is the time from when a holder stops trusting its lock until the lease expires. It covers
+	// the drift of two clocks within a lease, and the time that work needs to stop. Default Lease/10
+	// (2 s).
 	Margin time.Duration
 
 	// MaxSkew is the largest error that this machine's wall clock can have; "leasehold doctor"
 	// measures the error. If holder and waiter set MaxSkew, the waiter takes over once its clock is
-	// MaxSkew past the lease's end. It need not watch the record for the length of a lease. In
-	// return, the holder's trust in its lock ends earlier, by MaxSkew. If a clock is wrong by more,
-	// two clients may hold one lock: use tokens or Commit. Native layout only; layouts with an
-	// expiry time have a MaxSkew of their own. Default 0: waiters ignore wall clocks.
+	// MaxSkew past the lease's end. It need not watch the record for the length of a lease. In return,
+	// a holder stops trusting its lock earlier, by MaxSkew. If a clock is wrong by more, two clients
+	// may hold one lock: use tokens or Commit. Native layout only; layouts with an expiry time have a
+	// MaxSkew of their own. Default 0: waiters ignore wall clocks.
 	MaxSkew time.Duration
 
 	// PollMax is the largest mean pause between two reads by a waiter without a queue: in a layout

@@ -184,8 +184,8 @@ func Once(label string) AcquireOption { return acquireFunc(func(r *request) { r.
 
 // Every is like Once. The label is the period of the call, by this machine's clock. The error is a
 // *DoneError if the work of this period, or of a later one, is done. Periods of at least 1 s are
-// counted from 1970 in UTC. If the clock is wrong, the periods shift; if it is behind, work is not
-// repeated.
+// counted from 1970 in UTC. A wrong clock shifts the periods, but a clock that is behind repeats no
+// work.
 func Every(period time.Duration) AcquireOption {
 	return acquireFunc(func(r *request) { r.period = &period })
 }

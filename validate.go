@@ -20,7 +20,7 @@ const maxItemBytes = 400 << 10
 
 // newRequest returns the request for one key of a call that acquires. It returns an error if an
 // option is invalid, or if ctx has ended. Where opts sets nothing, the client's defaults apply.
-// WithSortKey sets the sort key only if key has none.
+// WithSortKey sets the sort key unless key already has one.
 func (c *Client) newRequest(ctx context.Context, key Key, opts []AcquireOption) (*request, error) {
 	r := &request{Want: acquire.Want{Key: Key{Partition: key.Partition}, Timing: c.timing}}
 	if err := apply(c, "acquire", r.Key, opts, AcquireOption.toAcquire, r); err != nil {

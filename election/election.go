@@ -139,11 +139,10 @@ func leaderOf(r leasehold.Record) Leader {
 	return Leader{Owner: r.Owner, Value: string(r.Data), Token: r.Token}
 }
 
-// Observe yields the current leader and each new leader. If there is no leader, or if Observe
-// finds the leader dead, it yields the zero Leader. If a leader renews after Observe has found
-// it dead, Observe yields that leader again. The sequence ends without an error when ctx ends.
-// Observe uses leasehold.Client.Watch, which determines when a holder is dead and when to
-// return an error.
+// Observe yields the current leader and each new leader. It yields the zero Leader if there is no
+// leader, or if it finds the leader dead. If a leader renews after Observe has found it dead,
+// Observe yields that leader again. The sequence ends without an error when ctx ends. Observe uses
+// leasehold.Client.Watch, which determines when a holder is dead and when to return an error.
 //
 // Observe notices a change at its next read of the record. The pause between two reads is at
 // most 1.5 x Config.PollMax. With the defaults, Observe reads about twice a second, and more

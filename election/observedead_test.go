@@ -101,9 +101,9 @@ func TestObserveYieldsLeaderAgainIfItRenewsAfterPresumedDeath(t *testing.T) {
 			}
 			lab.Want(t, "yielded leader", got.Leader, want)
 		}
-		// The observer's clock runs ten times too fast: it counts 20 s, the leader's lease, in 2 s.
-		// The leader renews every 5 s. So the observer finds the leader dead 2 s after each
-		// renewal, and live again after the next renewal.
+		// The observer's clock runs ten times too fast: it counts the leader's lease of 20 s in 2 s. The
+		// leader renews every 5 s. So the observer finds the leader dead 2 s after each renewal, and live
+		// again after the next renewal.
 		if len(news) < 5 {
 			t.Errorf("yielded %v", news)
 		}

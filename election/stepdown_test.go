@@ -237,8 +237,9 @@ func hears(t *testing.T, causes <-chan error) {
 	}
 }
 
-// A hand-over cannot store the new leader's value. So the new leader replaces this first grant by a
-// second grant, which stores the value. StepDown must find the second grant, and ask again.
+// A hand-over cannot store the new leader's value. So the new leader replaces the grant of the
+// hand-over by a second grant, which stores the value. StepDown must find the second grant, and ask
+// again.
 func TestStepDownStopsLeaderElectedByHandOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()

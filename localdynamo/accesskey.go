@@ -28,7 +28,7 @@ const algorithm = "AWS4-HMAC-SHA256"
 
 // keyAdvice is the last part of the error message for a request that is not signed with the access
 // key. The server "leasehold local" reads this key from its environment. If the environment
-// contains none, the server makes a key, and prints it or passes it to its CMD.
+// contains none, the server makes a key, and prints it or passes it to the command that it starts.
 const keyAdvice = ": sign with the AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY of this server: from its environment, or else the pair that it has made"
 
 // signature contains the parts of a request's Authorization header.

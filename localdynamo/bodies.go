@@ -56,7 +56,7 @@ func (b *bodies) read(r *http.Request) (body string, done func(), err error) {
 }
 
 // readLarge reads the rest of a body and returns the whole body. The caller has already read
-// start, the beginning of the body.
+// "start", the beginning of the body.
 func (b *bodies) readLarge(r *http.Request, start []byte) (string, func(), error) {
 	size := r.ContentLength
 	if size < 0 {

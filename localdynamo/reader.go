@@ -22,7 +22,7 @@ const maxValues = 500_000
 // recovers.
 //
 // After a well-formed value that is not allowed, such as an empty set, the reader stores the error
-// (in the field refused) and continues. The caller can then add the place of the value to the
+// (in the field "refused") and continues. The caller can then add the place of the value to the
 // error, such as the placeholder ":v".
 type reader struct {
 	source  string

@@ -75,8 +75,8 @@ func (p *process) steal(ctx context.Context, key string, byForce bool) (*leaseho
 	if byForce || !p.canOutwait(r) {
 		return p.seize(ctx, r)
 	}
-	// For p, the thief, a holder is dead if its record has not changed for one lease. The call
-	// above has read the record. With the clock of p one lease ahead, the next call takes the key
+	// The process p considers a holder dead if the holder's record has not changed for one lease. The
+	// call above has read the record. With the clock of p one lease ahead, the next call takes the key
 	// over, unless the record has changed.
 	p.ahead.Add(int64(r.Lease))
 	return p.client.TryAcquire(ctx, key, leasehold.NoWaitEvenIfDead())

@@ -44,10 +44,10 @@ type table struct {
 	last   map[string]types.AttributeValue
 }
 
-// New returns a DB that sends requests to the Region of the client home. If that Region does
-// not serve, the DB sends requests to the Regions of the other clients. Each client must have a
-// different Region. New panics if two clients have the same Region, because that is a mistake
-// in the program. New sends no request.
+// New returns a DB that sends requests to the Region of the client "home". If that Region does not
+// serve, the DB sends requests to the Regions of the other clients. Each client must have a
+// different Region. New panics if two clients have the same Region, because that is a mistake in
+// the program. New sends no request.
 //
 // No client should get its credentials only from the home Region, because the STS endpoint of
 // that Region may be down, too.

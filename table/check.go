@@ -156,7 +156,8 @@ func (s Spec) layout() layout.Layout {
 }
 
 // named returns the attribute name in a field of the layout, such as the field PartitionKey. It
-// returns false if the layout lacks the field, because its name for that attribute is fixed.
+// returns false if the layout lacks the field, because the layout has a fixed name for that
+// attribute.
 func (s Spec) named(field string) (string, bool) {
 	v := reflect.ValueOf(s.layout()).FieldByName(field)
 	return v.String(), v.IsValid()

@@ -38,9 +38,9 @@ type Spec struct {
 	// table. Templates for Terraform and CloudFormation turn it on by default: see Disposable.
 	DeletionProtection bool
 
-	// Disposable makes a table that Terraform or CloudFormation creates easy to delete. Otherwise
-	// DynamoDB refuses to delete it, the tool does not delete it, and DynamoDB can recover it to a
-	// point in time. AWS charges for this recovery by the size of the table.
+	// Disposable makes a table easy to delete if Terraform or CloudFormation has created it. Otherwise
+	// DynamoDB refuses to delete the table, the tool does not delete it, and DynamoDB can recover it
+	// to a point in time. AWS charges for this recovery by the size of the table.
 	Disposable bool
 }
 

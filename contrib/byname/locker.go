@@ -69,8 +69,8 @@ func New(locks *leasehold.Client, prefix string) (*Locker, error) {
 // process may work under the name as soon as the lock is lost.
 func (l *Locker) Lock(ctx context.Context, name string) error {
 	for {
-		// If the earlier section has lost its lock, wait until its caller calls Unlock. If it still
-		// has the lock, Acquire below waits in the client's local queue, and Unlock hands the lock
+		// If the earlier section has lost its lock, wait until its caller calls Unlock. If the section
+		// still has its lock, Acquire below waits in the client's local queue, and Unlock hands the lock
 		// over to this call.
 		if before := l.section(name); before != nil && before.lock.Err() != nil && !before.isClosed() {
 			if err := before.wait(ctx); err != nil {

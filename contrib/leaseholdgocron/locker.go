@@ -37,9 +37,9 @@ type Locker struct {
 
 var _ gocron.Locker = (*Locker)(nil)
 
-// NewLocker returns a Locker whose keys are prefix plus the job's name. The default name is the
-// function's, such as main.report; gocron.WithName sets another. NewLocker sends no request. It
-// returns an error if the table has a sort key, but the layout has no SortValue.
+// NewLocker returns a Locker whose keys are prefix plus the job's name. By default a job has the
+// name of its function, such as main.report; gocron.WithName sets another name. NewLocker sends no
+// request. It returns an error if the table has a sort key, but the layout has no SortValue.
 func NewLocker(locks *leasehold.Client, prefix string) (*Locker, error) {
 	if locks == nil {
 		return nil, errors.New("leaseholdgocron: the client is nil: pass what leasehold.New returned")

@@ -52,11 +52,11 @@ type Metrics struct {
 // registry, and share the result between all clients. Like promauto, New panics if reg
 // already has metrics with these names.
 //
-// The function group returns the value of the label "group" for a key. If group is nil, the
-// metrics have no such label. The function must not return the key itself, because a program
-// may use millions of keys. OnEvent calls group for every event, on the goroutine that reports
-// the event, so group must not block. With Config.SharedLease, group is also called for the
-// keys of sessions, which begin with "leasehold/session/".
+// The function "group" returns the value of the label "group" for a key. If group is nil, the
+// metrics have no such label. The function must not return the key itself, because a program may
+// use millions of keys. OnEvent calls group for every event, on the goroutine that reports the
+// event, so group must not block. With Config.SharedLease, group is also called for the keys of
+// sessions, which begin with "leasehold/session/".
 func New(reg prometheus.Registerer, group func(leasehold.Key) string) *Metrics {
 	m := &Metrics{
 		group:      group,

@@ -112,9 +112,9 @@ func VersionOfHex(v string) string {
 // record.
 type Key struct{ Partition, Sort string }
 
-// String returns the key for people: the partition key, then the sort key, if any, in parentheses.
-// It quotes a part that could be misread in a line of text. It omits the middle of a text over 120
-// characters.
+// String returns the key for people: the partition key, followed by the sort key (if any) in
+// parentheses. It quotes a part that could be misread in a line of text. It omits the middle of a
+// text over 120 characters.
 func (k Key) String() string {
 	name := visible.Word(k.Partition)
 	if k.Sort != "" {

@@ -39,8 +39,8 @@ func (d *decoder) fail(name, problem string) {
 	}
 }
 
-// record returns r if d has no error. Otherwise it returns a record that contains only the
-// key of r, and the error.
+// record returns r if d has no error. Otherwise it returns the error, and a record that contains
+// only the key of r.
 func (d *decoder) record(r protocol.Record) (protocol.Record, error) {
 	if d.err != nil {
 		return protocol.Record{Key: r.Key}, d.err
@@ -284,8 +284,7 @@ func (d *decoder) seconds(name string) time.Duration {
 }
 
 // heldLease returns the lease of a held record, or leastLease if the lease is shorter. In a grant
-// by leasehold, a lease that is not above zero is an error. Other libraries may be configured with
-// any lease.
+// by leasehold, a lease of zero or less is an error. Grants by other libraries may have any lease.
 func (d *decoder) heldLease(name string, lease time.Duration, isOurs bool) time.Duration {
 	if isOurs && lease <= 0 {
 		d.fail(name, "must be above zero")

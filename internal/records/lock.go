@@ -46,8 +46,8 @@ type spelling interface {
 	// grant g. The result may be empty.
 	grantable(w *protocol.Write, g protocol.Grant) []string
 
-	// held returns the condition that the record shows the grant of h and one of its versions. The
-	// condition of isCurrent is only that the grant of h has not ended.
+	// held returns the condition that the record shows the grant of h and one of the versions in h.
+	// The condition of isCurrent, by contrast, is only that the grant of h has not ended.
 	held(w *protocol.Write, h protocol.Hold) string
 	isCurrent(w *protocol.Write, h protocol.Hold) string
 

@@ -48,8 +48,8 @@ func DeleteExactly(p protocol.Protocol, item protocol.Item) *protocol.Write {
 	return w
 }
 
-// LockBut is called if the given attribute of an item cannot be decoded: a user or a later
-// leasehold may have added it. LockBut decodes a copy of the item without this attribute, and
+// LockBut is called if the given attribute of an item cannot be decoded: a user or a later version
+// of leasehold may have added it. LockBut decodes a copy of the item without this attribute, and
 // without any other attribute of leasehold that cannot be decoded. If the copy is a lock, LockBut
 // returns its record, held or free, and true. The caller must not delete such an item: a client may
 // hold the lock, and the item may contain the user's data.

@@ -57,7 +57,7 @@ const attrDead = "dead"
 const attrBrokenGrants = "brokenGrants"
 
 // TellBroken returns the write that adds a notice to the brokenGrants map of a session's row. The
-// parameter "word" is the id of the notice, and grant is the id of the broken grant.
+// parameter "word" is the id of the notice, and "grant" is the id of the broken grant.
 func (p native) TellBroken(session, word, grant string) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(p.SessionKey(session)))
 	w.SetPath(w.Path(attrBrokenGrants, word), w.Text(grant))

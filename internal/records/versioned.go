@@ -47,8 +47,8 @@ type versioned struct {
 	decodeLease func(*decoder, string) time.Duration
 
 	// collect is the time from the end of a lease to the TTL value of the held record. DynamoDB may
-	// delete the record after its TTL value. Every grant and renewal sets the TTL value anew. Zero
-	// means that held records have no TTL value.
+	// delete the record once the time in the TTL value has passed. Every grant and renewal sets the
+	// TTL value anew. Zero means that held records have no TTL value.
 	collect time.Duration
 }
 

@@ -156,7 +156,8 @@ func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOpti
 
 // The method "within" returns the grant to share, or nil if ctx belongs to no lock of the key.
 // Without NoWait, it returns ErrDeadlock if ctx belongs to a Group with a key that sorts above the
-// wanted key, because the wanted key's holder may be waiting for the Group's key.
+// wanted key. Otherwise a deadlock is possible: the wanted key's holder may be waiting for the
+// Group's key.
 func (c *Client) within(ctx context.Context, want *request) (*hold.Lock, error) {
 	if h := c.holds.Of(ctx, want.Key); h != nil {
 		return h, want.refuses(c, h)

@@ -101,8 +101,8 @@ func (t *table) sweep(tx Tx, now time.Time) error {
 }
 
 // sweepItem removes the item with the given Store key if it counts as deleted by TTL at the given
-// time. The item may be newer than the expiry entry that led to it: a write that replaces a deleted
-// item does not see the deleted item (load returns nil), and so does not remove that item's entry.
+// time. The item may be newer than the expiry entry that led to it. Such an entry is left from a
+// deleted item, because the write that replaced the deleted item did not see it (load returns nil).
 func (t *table) sweepItem(tx Tx, key []byte, now time.Time) error {
 	stored := tx.Get(key)
 	if stored == nil {

@@ -62,7 +62,9 @@ func (u *keyInDoubt) due() {
 	free := u.check()
 	u.s.mu.Lock()
 	defer u.s.mu.Unlock()
-	if free && !c.keys.InDoubt.Any(u.key, c.Now().Mono) {
+	if now := c.Now().Mono; !free {
+		c.keys.InDoubt.Restart(u.key, now) // otherwise, the next check could no longer recognize an attempt that holds the key
+	} else if len(c.keys.InDoubt.Of(u.key, now)) == 0 {
 		delete(u.s.inDoubt, u.key)
 		return
 	}

@@ -202,14 +202,19 @@ func leavesGrantUnanswered(w *lab.World, cfg leasehold.Config, fault lab.Fault) 
 }
 
 func TestGrantAppliedAfterTimeoutOfAcquireIsUndone(t *testing.T) {
-	lab.Each(t, map[string]time.Duration{
-		"8 seconds late": 8 * time.Second, "10 minutes late": 10 * time.Minute,
-	}, func(t *testing.T, w *lab.World, late time.Duration) {
+	type variant struct{ late, unreadable time.Duration }
+	lab.Each(t, map[string]variant{
+		"8 seconds late": {late: 8 * time.Second}, "10 minutes late": {late: 10 * time.Minute},
+		"key cannot be read for 20 minutes": {8 * time.Second, 20 * time.Minute},
+	}, func(t *testing.T, w *lab.World, v variant) {
 		c, wire := w.Client(lab.SharedConfig())
 		w.Acquire(c, "other")
-		wire.SetFault(lab.Once(lab.Call.Grants, lab.Delayed(late)))
+		wire.SetFault(lab.Once(lab.Call.Grants, lab.Delayed(v.late)))
 		lab.WantFailed(t, "acquire without a reply", lab.ErrorOf(c.Acquire(w.Within(10*time.Millisecond), "job")))
-		lab.Elapse(late)
+		wire.SetFault(lab.On(lab.Call.Reads, lab.Refused("AccessDeniedException")))
+		lab.Elapse(v.unreadable)
+		wire.SetFault(nil)
+		lab.Elapse(v.late)
 		if item := w.Item("job"); item == nil || lab.Text(item, "isReleased") != "" {
 			t.Fatalf("bad setup: the grant was not applied: %v", item)
 		}

@@ -6,7 +6,7 @@
 // sends no requests: other packages resolve the attempts and undo their effects. The package
 // reads no clock: the caller passes the time to each function that needs it.
 //
-// Has, Any and Settle take the same time however many attempts are remembered.
+// Has and Settle take the same time however many attempts are remembered.
 package indoubt
 
 import (
@@ -86,12 +86,15 @@ func (a *Attempts[K]) Has(k K, version string, now time.Duration) bool {
 	return ok
 }
 
-// Any reports whether any attempt is remembered for k.
-func (a *Attempts[K]) Any(k K, now time.Duration) bool {
+// Restart restarts the time for which the attempts for k are remembered. From then on, all of them
+// are equally old.
+func (a *Attempts[K]) Restart(k K, now time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.expire(now)
-	return len(a.byVersion[k]) > 0
+	for version, e := range a.byVersion[k] {
+		e.Value = attempt[K]{k, version, now}
+		a.byAge.MoveToBack(e)
+	}
 }
 
 // Settle forgets an attempt for k, because its outcome is known.

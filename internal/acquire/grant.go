@@ -45,7 +45,7 @@ func (w *waiter) take() (Holding, error) {
 	})
 	// The condition of a grant names at most MostUnanswered earlier attempts. Older attempts become
 	// attempts in doubt (see IsInDoubt).
-	w.c.leaveInDoubt(w.want.Key, attempts.Versions(w.tried.Keep(attempts.MostUnanswered)))
+	w.c.leaveInDoubt(w.want, attempts.Versions(w.tried.Keep(attempts.MostUnanswered)))
 	w.unclear = false
 	switch r.Outcome {
 	case attempts.Applied:
@@ -168,7 +168,7 @@ func (w *waiter) newHolding(a GrantAttempt, r protocol.Record) Holding {
 // grants.
 func (w *waiter) leaveTried() []GrantAttempt {
 	tried := w.tried.Unanswered()
-	w.c.leaveInDoubt(w.want.Key, attempts.Versions(append(slices.Clip(tried), w.queue.entries...)))
+	w.c.leaveInDoubt(w.want, attempts.Versions(append(slices.Clip(tried), w.queue.entries...)))
 	return tried
 }
 
@@ -218,10 +218,14 @@ func (w *waiter) freeInDoubt(tried []GrantAttempt) {
 
 // leaveInDoubt records the attempts with the given versions as in doubt (see IsInDoubt). It also
 // calls Keeper.CheckSoon.
-func (c *Acquirer) leaveInDoubt(key protocol.Key, versions []string) {
+func (c *Acquirer) leaveInDoubt(want *Want, versions []string) {
 	if len(versions) == 0 {
 		return
 	}
-	c.InDoubt.Add(key, versions, c.Now().Mono)
-	c.keeper.CheckSoon(key)
+	lasts := want.Timing.Lease
+	if c.keeper.Shares() {
+		lasts = 0 // the checks release the key
+	}
+	c.InDoubt.Add(want.Key, versions, c.Now().Mono, lasts)
+	c.keeper.CheckSoon(want.Key)
 }

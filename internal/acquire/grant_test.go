@@ -57,8 +57,14 @@ func TestAcquireRetriesGrantUntilDynamoDBAnswers(t *testing.T) {
 }
 
 func TestAcquireSucceedsIfFirstRequestArrivesAfterItsRetries(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
+	type variant struct{ arrives, mended int32 } // numbers of grants, counted from 1
+	lab.Each(t, map[string]variant{
+		"condition no longer names it": {60, 60}, // by request 60, the condition of a grant names only attempts that are newer than the first attempt
+		"applied half an hour ago":     {1, 2000},
+	}, func(t *testing.T, w *lab.World, v variant) {
+		cfg := lab.Config()
+		cfg.Lease = time.Hour
+		c, wire := w.Client(cfg)
 		var asked atomic.Int32
 		var first *lab.Request
 		var mended time.Time
@@ -66,11 +72,14 @@ func TestAcquireSucceedsIfFirstRequestArrivesAfterItsRetries(t *testing.T) {
 			if !r.Grants() || !mended.IsZero() {
 				return r.Send()
 			}
-			switch asked.Add(1) {
-			case 1:
+			n := asked.Add(1)
+			if n == 1 {
 				first = r
-			case 60: // by request 60, the condition of a grant names only attempts that are newer than the first attempt
+			}
+			if n == v.arrives {
 				_, _ = first.Send()
+			}
+			if n == v.mended {
 				mended = time.Now()
 			}
 			return nil, lab.ErrReset

@@ -27,7 +27,7 @@ type Holds struct {
 	session   atomic.Pointer[session]
 
 	failing  failing
-	resumes  indoubt.Attempts[string] // attempts of unknown outcome to resume a grant, by the grant's id; all added at time 0, so that none becomes too old: the lease of such a grant may be long
+	resumes  indoubt.Attempts[string] // attempts of unknown outcome to resume a grant, by the grant's id
 	resuming sync.Map                 // a channel for each Resume in progress, by the grant's id; closed when that Resume has ended
 	result   error                    // error of the first Close, returned by later calls of Close
 

@@ -105,7 +105,7 @@ func (c *Holds) resumeUntil(ctx context.Context, d Detached, want *acquire.Want)
 func (c *Holds) detachAgain(d Detached, h *Lock) {
 	h.end(core.ErrDetached)
 	h.passTurn()
-	c.resumes.Add(d.ID, h.asHeld().Versions, 0)
+	c.resumes.Add(d.ID, h.asHeld().Versions, c.Now().Mono, h.lease.Duration())
 }
 
 // beginResume waits until no other Resume of the grant is in progress, and blocks later ones until
@@ -132,9 +132,9 @@ func (c *Holds) beginResume(ctx context.Context, id string) (end func(), ok bool
 // resume sends the renewal of a detached grant until DynamoDB answers it.
 func (c *Holds) resume(ctx context.Context, d Detached, want *acquire.Want, tried *attempts.Sequence[releaseAttempt]) (*Lock, error) {
 	of := row{c: c, key: want.Key, owner: d.Owner, grant: d.ID, token: d.Token, proto: c.Proto, ctx: ctx}
-	earlier := c.resumes.Of(d.ID, 0) // versions of attempts that earlier calls have sent and that had no answer
+	earlier := c.resumes.Of(d.ID, c.Now().Mono) // versions of attempts that earlier calls have sent and that had no answer
 	versions := slices.Concat(d.Versions, earlier)
-	defer func() { c.resumes.Add(d.ID, tried.Versions(), 0) }()
+	defer func() { c.resumes.Add(d.ID, tried.Versions(), c.Now().Mono, want.Timing.Lease) }()
 	res, _ := of.send(context.WithoutCancel(ctx), ctx, &versions, tried, attempts.Operation[releaseAttempt]{
 		Next: func() (releaseAttempt, *protocol.Write) {
 			a := c.newAttempt(want.Timing.Lease)

@@ -200,7 +200,7 @@ func (f *freeing) repeat(err error) bool {
 		return false
 	}
 	f.left = max(f.left, takeable)
-	c.keys.InDoubt.Add(h.key, f.named().Versions, c.Now().Mono)
+	c.keys.InDoubt.Add(h.key, f.named().Versions, c.Now().Mono, h.lease.Root().Duration())
 	if !repeats {
 		return false
 	}

@@ -39,12 +39,13 @@ type Attempts[K comparable] struct {
 type attempt[K comparable] struct {
 	of      K
 	version string
-	at      time.Duration
+	until   time.Duration // time until which the attempt is remembered
 }
 
-// Add remembers the attempts for k that have the given versions. If an attempt is already
-// remembered, Add restarts the time for which the attempt is remembered.
-func (a *Attempts[K]) Add(k K, versions []string, now time.Duration) {
+// Add remembers the attempts for k that have the given versions: as long as a network can delay a
+// request, and for the time "lasts" more, as an attempt that was applied may be in the record for so
+// long. If an attempt is already remembered, Add restarts the time for which it is remembered.
+func (a *Attempts[K]) Add(k K, versions []string, now, lasts time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.expire(now)
@@ -56,7 +57,7 @@ func (a *Attempts[K]) Add(k K, versions []string, now time.Duration) {
 		if a.byVersion[k] == nil {
 			a.byVersion[k] = map[string]*list.Element{}
 		}
-		a.byVersion[k][v] = a.byAge.PushBack(attempt[K]{k, v, now})
+		a.byVersion[k][v] = a.byAge.PushBack(attempt[K]{k, v, durations.Sum(durations.Sum(now, kept), lasts)})
 	}
 	for a.byAge.Len() > most {
 		a.removeOldest()
@@ -92,7 +93,7 @@ func (a *Attempts[K]) Restart(k K, now time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for version, e := range a.byVersion[k] {
-		e.Value = attempt[K]{k, version, now}
+		e.Value = attempt[K]{k, version, durations.Sum(now, kept)}
 		a.byAge.MoveToBack(e)
 	}
 }
@@ -104,9 +105,10 @@ func (a *Attempts[K]) Settle(k K, version string) {
 	a.remove(k, version)
 }
 
-// expire forgets attempts that are too old to be applied. The caller must hold a.mu.
+// expire forgets attempts that are too old to be applied or to be in a record. It stops at the first
+// that is not, so it may forget a later one too late, which is harmless. The caller must hold a.mu.
 func (a *Attempts[K]) expire(now time.Duration) {
-	for e := a.byAge.Front(); e != nil && durations.Less(now, e.Value.(attempt[K]).at) > kept; e = a.byAge.Front() {
+	for e := a.byAge.Front(); e != nil && now > e.Value.(attempt[K]).until; e = a.byAge.Front() {
 		a.removeOldest()
 	}
 }

@@ -11,7 +11,7 @@ import (
 func filled(n int) *Attempts[string] {
 	a := &Attempts[string]{}
 	for i := range n {
-		a.Add(fmt.Sprint("key/", i), []string{fmt.Sprint("version/", i)}, 0)
+		a.Add(fmt.Sprint("key/", i), []string{fmt.Sprint("version/", i)}, 0, 0)
 	}
 	return a
 }
@@ -58,8 +58,8 @@ func TestOldestUnansweredWritesAreForgottenIfThereAreTooMany(t *testing.T) {
 
 func TestUnansweredWriteIsRememberedForFifteenMinutes(t *testing.T) {
 	var a Attempts[string]
-	a.Add("a", []string{"old"}, 0)
-	a.Add("a", []string{"young"}, 10*time.Minute)
+	a.Add("a", []string{"old"}, 0, 0)
+	a.Add("a", []string{"young"}, 10*time.Minute, 0)
 	if !a.Has("a", "old", 15*time.Minute) {
 		t.Error("the old attempt is forgotten too early")
 	}
@@ -77,8 +77,8 @@ func TestUnansweredWriteIsRememberedForFifteenMinutes(t *testing.T) {
 
 func TestUnansweredWriteIsRememberedLongerIfAddedAgain(t *testing.T) {
 	var a Attempts[string]
-	a.Add("a", []string{"first", "second"}, 0)
-	a.Add("a", []string{"first"}, 10*time.Minute)
+	a.Add("a", []string{"first", "second"}, 0, 0)
+	a.Add("a", []string{"first"}, 10*time.Minute, 0)
 	if got := a.Of("a", 10*time.Minute); !slices.Equal(got, []string{"second", "first"}) {
 		t.Errorf("the attempts are %v, oldest first", got)
 	}
@@ -89,8 +89,8 @@ func TestUnansweredWriteIsRememberedLongerIfAddedAgain(t *testing.T) {
 
 func TestSettleForgetsOneUnansweredWriteAndKeepsOthers(t *testing.T) {
 	var a Attempts[string]
-	a.Add("a", []string{"x", "y"}, 0)
-	a.Add("b", []string{"x"}, 0)
+	a.Add("a", []string{"x", "y"}, 0, 0)
+	a.Add("b", []string{"x"}, 0, 0)
 	a.Settle("a", "x")
 	a.Settle("c", "x")
 	if a.Has("a", "x", 0) || !a.Has("a", "y", 0) || !a.Has("b", "x", 0) {

@@ -18,8 +18,8 @@ import (
 )
 
 // The acquire-release cycles run in blocks, and the test compares the resource usage of the
-// blocks. The client remembers an attempt without an answer for 15 minutes. So the client's memory
-// grows at first, and the comparison omits the first blocks; "warming" is their number.
+// blocks. The client remembers an attempt without an answer for 15 minutes and a lease. So the
+// client's memory grows at first, and the comparison omits the first blocks; "warming" is their number.
 const (
 	blocks  = 20
 	warming = 5

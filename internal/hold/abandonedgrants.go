@@ -64,7 +64,7 @@ func (u *keyInDoubt) due() {
 	defer u.s.mu.Unlock()
 	if now := c.Now().Mono; !free {
 		c.keys.InDoubt.Restart(u.key, now) // otherwise, the next check could no longer recognize an attempt that holds the key
-	} else if len(c.keys.InDoubt.Of(u.key, now)) == 0 {
+	} else if !c.keys.InDoubt.Any(u.key, now) {
 		delete(u.s.inDoubt, u.key)
 		return
 	}

@@ -6,7 +6,7 @@
 // sends no requests: other packages resolve the attempts and undo their effects. The package
 // reads no clock: the caller passes the time to each function that needs it.
 //
-// Has and Settle take the same time however many attempts are remembered.
+// Has, Any and Settle take the same time however many attempts are remembered.
 package indoubt
 
 import (
@@ -85,6 +85,14 @@ func (a *Attempts[K]) Has(k K, version string, now time.Duration) bool {
 	a.expire(now)
 	_, ok := a.byVersion[k][version]
 	return ok
+}
+
+// Any reports whether any attempt is remembered for k.
+func (a *Attempts[K]) Any(k K, now time.Duration) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.expire(now)
+	return len(a.byVersion[k]) > 0
 }
 
 // Restart restarts the time for which the attempts for k are remembered. From then on, all of them

@@ -6,7 +6,7 @@ import { by, h, text, visible } from "./dom.js";
 import { age, asHex, asJSON, asText, bytes, fullTime, ownerWord, period, shortOwner, time, word } from "./format.js";
 import { badgeOf, drawBar, focusList, notKnown } from "./list.js";
 import { asOf, now, on, said, show, state, tally, unknownSince } from "./state.js";
-import { draw, heldFor, spans, windowOf } from "./timeline.js";
+import { draw, ended, heldFor, spans, windowOf } from "./timeline.js";
 import { go, href, lockOf, onView, toLock, view } from "./view.js";
 
 const place = by("lock");
@@ -234,8 +234,6 @@ function tables(lock) {
   const events = [...lock.events].reverse().map((e) => [cell(time(e.at, at), fullTime(e.at)), e.kind, sentence(e)]);
   replace(parts.events, table(["Time", "What", "In words"], events, ifRead("Nothing has happened since this server started.")));
 }
-
-const ended = (kind) => ({ takeover: "taken over", handover: "handed over", release: "released", gone: "unseen", break: "broken", freed: "freed when dead", deletion: "deleted", damage: "damaged" })[kind] ?? kind;
 
 function beganOf(s, lock) {
   const before = lock.spans.find((x) => x.grant === s.before);

@@ -15,13 +15,14 @@ const lane = 34;
 const bar = 20;
 const top = 8;
 const axis = 26;
-const marks = { takeover: "took over", handover: "was handed the lock", grant: "was granted the lock", seen: "held the lock already", break: "was broken", freed: "was freed when dead", release: "released", deletion: "record deleted", damage: "record damaged" };
+const came = { takeover: "took over", handover: "was handed the lock" };
+const ends = { takeover: "taken over", handover: "handed over", release: "released", gone: "unseen", break: "broken", freed: "freed when dead", deletion: "deleted", damage: "damaged" };
 
 /** heldFor returns how long a grant lasted: for a dead holder, until its lease ended. */
 export const heldFor = (s, at) => (s.died || s.to || at) - s.from;
 
-/** words describes how a grant began or ended. */
-export const words = (kind) => marks[kind] ?? "";
+/** ended describes how a grant ended. */
+export const ended = (kind) => ends[kind] ?? kind;
 
 /** windowOf returns the time range to draw, with its grants and owners. */
 export function windowOf(lock, spanMs, started, at) {
@@ -99,12 +100,12 @@ function arrow(before, s, x, y, w) {
   const y2 = y(s.owner) + (down ? 0 : bar);
   const tip = down ? -6 : 6;
   return svg("path", { d: `M${at} ${y1}V${y2}m-4 ${tip}l4 ${-tip}l4 ${tip}`, class: `arrow ${s.began}` },
-    svg("title", {}, `${ownerWord(s.owner)} ${words(s.began)}, after ${ownerWord(before.owner)}`));
+    svg("title", {}, `${ownerWord(s.owner)} ${came[s.began]}, after ${ownerWord(before.owner)}`));
 }
 
 /** tell describes a grant in words. */
 function tell(s, at) {
-  const end = s.to ? `${time(s.to)}, ${words(s.ended)}` : "now";
+  const end = s.to ? `${time(s.to)}, ${ended(s.ended)}` : "now";
   const died = s.died ? ` Its lease ran out at ${fullTime(s.died)}.` : "";
   return `${ownerWord(s.owner)}${s.token ? `, token ${s.token}` : ""}: ${time(s.from)} to ${end} (held for ${age(heldFor(s, at))}), ${s.n} renewals.${died}`;
 }

@@ -100,6 +100,7 @@ func TestTimelineOfLockShowsTakeoverWithBothTokens(t *testing.T) {
 	token := waiter.line()
 	p.Wait(`document.querySelector(".arrow.takeover")`)
 	p.Wait(js([]string{first.token, token}) + `.every((t) => document.querySelector("svg .grant[data-token='" + t + "']"))`)
+	p.Wait(`document.querySelector("svg .grant[data-token='` + first.token + `'] title").textContent.includes(", taken over (held for ")`)
 	p.Wait(js([]string{"second", "took it over from first", first.token, token}) +
 		`.every((w) => [...document.querySelectorAll("#lock table")].at(-1).innerText.includes(w))`)
 }

@@ -40,6 +40,9 @@ func TestUIPageAndCommandShowSameHolderState(t *testing.T) {
 		"session renewed":     {shared, false, nothing, Held, holders.Live, 0},
 		"session marked dead": {shared, true, func(w *lab.World, lock *leasehold.Lock) { w.MarkDead(rowOf(lock)) }, Dead, holders.Dead, 0},
 		"session without row": {shared, true, func(w *lab.World, lock *leasehold.Lock) { w.Delete(rowOf(lock)) }, Dead, holders.Dead, 0},
+		"session damaged": {shared, true, func(w *lab.World, lock *leasehold.Lock) {
+			w.Update(rowOf(lock), map[string]types.AttributeValue{"ownerName": lab.Num("1")})
+		}, Held, "", 0}, // no client takes the key over: a waiter gets an error
 		"expiry time":         {clocked, true, nothing, Dead, holders.Dead, 23 * time.Second},
 		"expiry time renewed": {clocked, false, nothing, Held, holders.Live, 0},
 		"MaxSkew":             {bounded, true, nothing, Dead, holders.Dead, 21 * time.Second},

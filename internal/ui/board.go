@@ -183,7 +183,10 @@ func (b *board) judge(id string, look liveness.Reading) {
 		return
 	}
 	var session liveness.Beat
-	if e := b.sessionRow(id); e != nil && !e.lock.Gone && e.lock.Kind == holders.KindSession {
+	if e := b.sessionRow(id); e != nil && !e.lock.Gone {
+		if e.lock.Kind == holders.KindDamaged {
+			return // the row does not show whether the client is live, and no waiter takes a lock of the session over
+		}
 		session = liveness.Beat{Until: e.lock.Look.Answered, Dead: true} // the session has ended, and its client will not renew it again
 		if e.lock.Holder != nil {
 			session = e.lock.Holder.Beat

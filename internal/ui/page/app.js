@@ -48,7 +48,7 @@ function freshness() {
   text(live, why ? "stale" : silent ? "connecting" : "live");
 }
 
-/** news tells screen reader users how many holders have died. */
+/** news tells screen readers how many holders have died. At a status, all rows have come. */
 let dead = null;
 function news() {
   if (!state.status?.whole) return;
@@ -95,8 +95,7 @@ function shortcuts(e) {
 }
 
 on("hello", header);
-on("status", () => { reading(); freshness(); });
-on("list", news);
+on("status", () => { reading(); freshness(); news(); });
 onView(zones);
 zones();
 by("zone").addEventListener("click", () => go({ tz: zone() ? "" : "utc" }));

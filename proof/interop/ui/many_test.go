@@ -44,10 +44,10 @@ func (s *scene) client(cfg lib.Config) *lib.Client {
 	return c
 }
 
-// The method "many" acquires n keys for an hour each, and does not renew them.
-func (s *scene) many(n int) {
+// The method "many" acquires n keys for the given lease each, and does not renew them.
+func (s *scene) many(n int, lease time.Duration) {
 	s.t.Helper()
-	c := s.client(lib.Config{Owner: "fleet", Lease: time.Hour})
+	c := s.client(lib.Config{Owner: "fleet", Lease: lease})
 	var workers sync.WaitGroup
 	keys := make(chan int)
 	for range 16 {
@@ -105,7 +105,7 @@ func TestPageLoadsAndScrollsTenThousandLocksQuickly(t *testing.T) {
 		return `document.getElementById("grid").getAttribute("aria-rowcount") === "` + fmt.Sprint(n+1) + `"`
 	}
 	s := newScene(t)
-	s.many(n)
+	s.many(n, time.Hour)
 	p := s.ui("--reads", "2000")
 	p.Wait(counts(n)) // wait until the page has read the whole table
 	p.to("?prefix=customer/042")
@@ -130,4 +130,23 @@ func TestPageLoadsAndScrollsTenThousandLocksQuickly(t *testing.T) {
 	h := s.hold("zebra")
 	p.to("?q=zebra")
 	p.Wait(says("zebra", "held", h.token))
+}
+
+// After a reconnect, the rows of so many locks come in several messages.
+func TestReconnectedPageAnnouncesNoDeathAgain(t *testing.T) {
+	s := newScene(t)
+	s.many(2500, time.Second)
+	p := s.ui("--reads", "2000")
+	const dead, live = `document.querySelector(".state.dead .count").textContent === "2,500"`, `document.getElementById("live").textContent === "live"`
+	pause := func(since string) { p.Wait(`(globalThis.` + since + ` ??= performance.now()) && performance.now() - ` + since + ` > 1500`) }
+	p.Wait(dead)
+	pause("died") // the page announces deaths once a second
+	p.Run(`const wait = setTimeout; globalThis.setTimeout = (f, ms) => wait(f, ms === 60_000 ? 0 : ms);
+		globalThis.hide = (is) => { Object.defineProperty(document, "hidden", { value: is, configurable: true }); document.dispatchEvent(new Event("visibilitychange")) };
+		document.getElementById("news").textContent = ""; hide(true)`)
+	p.Wait("!(" + live + ")")
+	p.Run("hide(false)")
+	p.Wait(dead + " && " + live)
+	pause("back")
+	lab.Want(t, "announcement after the reconnect", browser.Eval[string](p.Page, `document.getElementById("news").textContent`), "")
 }

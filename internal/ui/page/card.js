@@ -31,5 +31,5 @@ const item = (name, value) => h("div", {}, h("dt", {}, name), h("dd", {}, value)
 
 function sessionLink(id) {
   const row = state.sessions.get(id);
-  return row ? h("a", { href: toLock(row) }, id) : `${id} (its row is missing)`;
+  return row ? h("a", { href: toLock(row) }, id) : `${id} (no readable row)`;
 }

@@ -118,8 +118,8 @@ func (d leaseOption) toAcquire(r *request) {
 func (d leaseOption) toRenew(ch *lease.Changes) { ch.Lease = time.Duration(d) }
 
 // WithLease overrides Config.Lease; d is at least 1 s. RenewEvery and Margin keep their ratio to
-// the lease. A Renew with a shorter lease, even a refused one, makes Lock.TrustedUntil earlier
-// until a renewal succeeds.
+// the lease. A Renew with a shorter lease makes Lock.TrustedUntil earlier even if it fails. The next
+// renewal that succeeds makes it later again.
 func WithLease(d time.Duration) RenewOption { return leaseOption(d) }
 
 type recordOption func(*protocol.Changes)

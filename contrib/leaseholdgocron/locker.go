@@ -71,7 +71,7 @@ func (l *Locker) Every(period time.Duration) *Locker {
 // appears dead, Lock observes it for the length of its lease. It takes the lock over if the holder
 // does not renew (see leasehold.NoWait). The client renews the lock until the run ends. Shut the
 // scheduler down before you close the client: Close releases the lock of a job that still runs.
-// With Every, such a run does not count as done.
+// A run whose lock Close has released does not count as done in a Locker that Every returned.
 //
 // A lock prevents simultaneous runs, but not repeated ones. If a run is shorter than the
 // difference between the clocks of two processes, it may end before the second process

@@ -226,7 +226,7 @@ func TestAcquireAnyIsNotBlockedByUnansweredRead(t *testing.T) {
 	})
 }
 
-func TestWaiterAcquiresFreedKeyIfHoldersSessionCannotBeRead(t *testing.T) {
+func TestWaiterAcquiresReleasedKeyThoughSessionRowIsUnreadable(t *testing.T) {
 	lab.Each(t, map[string]lab.Fault{
 		"access denied": lab.Refused("AccessDeniedException"),
 		"no answer":     lab.Cut,

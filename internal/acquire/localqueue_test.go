@@ -146,7 +146,7 @@ func TestGoroutineWithoutTurnCannotPassTurnToNextWaiter(t *testing.T) {
 	l.Pass(at("unknown key"), held)
 }
 
-func TestMethodLeaveReturnsTurnThatWaiterHasNotReceivedYet(t *testing.T) {
+func TestLeaveGivesBackTurnThatWaiterHasNotReceivedYet(t *testing.T) {
 	l := newQueues(16)
 	a, b, c := enter(l, "key", "a"), enter(l, "key", "b"), enter(l, "key", "c")
 	hasTurn(t, a)

@@ -179,7 +179,7 @@ func TestAwaitReturnsNilForFinishedWriteEvenAfterDeadline(t *testing.T) {
 	}
 }
 
-func TestAwaitContinuesAfterDeadlineIfRequestsAreAnswered(t *testing.T) {
+func TestAwaitOutlastsContextWhileOtherRequestsAreAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

@@ -192,7 +192,7 @@ func TestBreakNotifiesHolderEvenIfBreakRequestGetsNoReply(t *testing.T) {
 	})
 }
 
-func TestBreakEmitsEventIfItsNoticeToHolderIsThrottled(t *testing.T) {
+func TestThrottledBreakNoticeEmitsEvent(t *testing.T) {
 	type row struct {
 		fault lab.Fault
 		told  int

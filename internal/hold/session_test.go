@@ -202,7 +202,7 @@ func TestRenewedSessionKeepsLockHeldAfterLeaseInRecordExpires(t *testing.T) {
 	})
 }
 
-func TestBreakIsNoticedAfterHoursOfFailedRenewals(t *testing.T) {
+func TestHolderNoticesBreakAfterHoursOfFailedRenewals(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.SharedConfig())
 		before := lab.Text(w.Item("job"), "recordVersionNumber")

@@ -35,7 +35,7 @@ func TestHangingRenewalsDoNotCauseLossOfOtherLocks(t *testing.T) {
 		lab.Want(t, "lost locks whose renewals are answered", lab.Lost(short), 0)
 		lab.Elapse(15 * time.Second)
 		lab.Want(t, "lost locks whose renewals hang", lab.Lost(hung), len(hung))
-		// The timers of up to 8 more renewals may fire at the same moment.
+		// Of the limit, 8 is for timers that fire just when the goroutines are counted.
 		lab.WantRange(t, "additional goroutines", most, 0, 4*128+8)
 		wire.SetFault(nil)
 		_ = c.Close(t.Context())

@@ -64,35 +64,36 @@ func (c *credentialSource) Retrieve(ctx context.Context) (aws.Credentials, error
 }
 
 // retrieve returns credentials for a request. If DynamoDB has rejected the current
-// credentials, retrieve tries to load new ones. If the load fails, for example because the
-// credentials file was deleted, retrieve returns the current credentials, because DynamoDB may
-// have rejected them by mistake.
+// credentials, retrieve first waits for new ones, but no longer than the request may last.
 func (c *credentialSource) retrieve(ctx context.Context) (aws.Credentials, error) {
 	c.mu.Lock()
-	current := c.current
-	reload := c.refused && !c.loading && time.Since(c.loadedAt) >= reloadPause
-	if reload {
+	if c.refused && !c.loading && time.Since(c.loadedAt) >= reloadPause {
 		c.loading, c.loadedAt = true, time.Now()
+		loaded, done := context.WithCancel(ctx)
+		go c.reload(context.WithoutCancel(ctx), done)
+		c.mu.Unlock()
+		<-loaded.Done()
+		c.mu.Lock()
 	}
+	current := c.current
 	c.mu.Unlock()
-	if !reload {
-		return current.Retrieve(ctx)
-	}
+	return current.Retrieve(ctx)
+}
+
+// reload loads new credentials, which may take longer than any request. If that fails, for example
+// because the credentials file was deleted, c keeps the current ones, because DynamoDB may have
+// rejected them by mistake.
+func (c *credentialSource) reload(ctx context.Context, done func()) {
+	defer done()
 	next, err := c.load(ctx)
-	var found aws.Credentials
 	if err == nil {
-		found, err = next.Retrieve(ctx)
+		_, err = next.Retrieve(ctx)
 	}
 	c.mu.Lock()
-	c.loading = false
-	if err == nil {
+	defer c.mu.Unlock()
+	if c.loading = false; err == nil {
 		c.current, c.refused = next, false
 	}
-	c.mu.Unlock()
-	if err != nil {
-		return current.Retrieve(ctx)
-	}
-	return found, nil
 }
 
 // acceptAny makes c return placeholder credentials if no source has credentials. It must be

@@ -247,6 +247,25 @@ func TestCredentialsAreLoadedOnceForConcurrentRequests(t *testing.T) {
 	})
 }
 
+func TestSlowLoadOfCredentialsOutlastsRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &credentialSource{current: key(0), load: func(ctx context.Context) (aws.CredentialsProvider, error) {
+			select {
+			case <-time.After(4 * reloadPause):
+			case <-ctx.Done():
+			}
+			return key(1), ctx.Err()
+		}}
+		source.saw(refusedBy("ExpiredToken"))
+		for _, want := range []string{"key0", "key1"} {
+			ctx, cancel := context.WithTimeout(t.Context(), reloadPause)
+			lab.Want(t, "credentials", lab.Must(source.Retrieve(ctx))(t).AccessKeyID, want)
+			cancel()
+			time.Sleep(4 * reloadPause)
+		}
+	})
+}
+
 func TestEC2IsDetectedFromHardware(t *testing.T) {
 	for _, c := range []struct {
 		file, content string

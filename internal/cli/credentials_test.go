@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -54,6 +55,23 @@ func TestRunReloadsCredentialsAfterAWSRejectsThem(t *testing.T) {
 				"mv "+next+" "+file+"; while test ! -e "+renewed+"; do sleep 0.1; done")
 		})
 	}
+}
+
+func TestSIGINTEndsCommandThatWaitsForCredentials(t *testing.T) {
+	t.Parallel()
+	lab.ParallelVariants(t, map[string][]string{"acquire": {"acquire", "k"}, "renew": {"renew", "-f", "grant"}}, func(t *testing.T, args []string) {
+		dir := t.TempDir()
+		lab.OK(t, os.WriteFile(filepath.Join(dir, "config"), []byte("[default]\ncredential_process = touch began; exec sleep 20 2>/dev/null\n"), 0o600))
+		lab.OK(t, os.WriteFile(filepath.Join(dir, "grant"), []byte(`{"table":"locks","key":"k","owner":"o","token":1,"grant":"g","versions":["v"],`+
+			`"leaseMs":60000,"trustedUntil":"2026-11-21T12:00:00Z","region":"eu-west-1"}`), 0o600))
+		p := start(t, dir, append(bare(dir), "LEASEHOLD_TABLE=locks", "AWS_REGION=eu-west-1", "AWS_CONFIG_FILE="+filepath.Join(dir, "config")), args...)
+		eventually(t, "the credentials are loaded", func() bool { return lab.ErrorOf(os.Stat(filepath.Join(dir, "began"))) == nil })
+		began := time.Now()
+		p.endsBy(syscall.SIGINT)
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("the command ended %v after the signal", took)
+		}
+	})
 }
 
 // throughProxy returns the environment of a command that reaches the server through an HTTP proxy.

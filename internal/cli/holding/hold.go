@@ -96,7 +96,7 @@ func (h *Hold) Run(j process.Job) (process.Ended, error) {
 		j.Resign = resign
 	}
 	h.running.Store(true)
-	ended, err := process.Run(j, h, h.renewals.renewed, h.seeker.signals, h.say())
+	ended, err := process.Run(j, h, h.renewals.renewed, h.seeker.Signals, h.say())
 	h.running.Store(false)
 	if err != nil {
 		_ = h.free(context.Background(), ReleaseLimit, false) // if the release fails, the key becomes free when the lease expires
@@ -217,7 +217,7 @@ func (h *Hold) release(ended process.Ended, lost error, done bool) error {
 	} else if limit > lostReleaseLimit {
 		defer time.AfterFunc(releaseUnsaid, tell).Stop()
 	}
-	signaled, unbind := h.seeker.signals.Bind(context.Background())
+	signaled, unbind := h.seeker.Signals.Bind(context.Background())
 	defer unbind()
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)

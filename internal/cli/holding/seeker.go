@@ -35,7 +35,7 @@ type Seeker struct {
 	user    User
 	store   *store.Store
 	wanted  Wanted
-	signals *process.Signals
+	Signals *process.Signals
 	locks   *leasehold.Client                     // client that the terms of an election share; nil before the first term
 	follow  atomic.Pointer[func(leasehold.Event)] // function that receives the events of the client locks; nil before the first attempt to acquire
 	seat    *election.Election                    // election that uses the client locks; nil if Wanted.Leads is false
@@ -49,14 +49,14 @@ type Seeker struct {
 func Seek(user User, s *store.Store, w Wanted) *Seeker {
 	signals := process.CatchSignals()
 	signals.Orphaned = user.Orphaned
-	return &Seeker{user: user, store: s, wanted: w, signals: signals}
+	return &Seeker{user: user, store: s, wanted: w, Signals: signals}
 }
 
 // Close closes the lock client and stops catching signals. It does not release the locks of
 // a Hold.
 func (s *Seeker) Close() {
 	s.closeLocks()
-	s.signals.Release()
+	s.Signals.Release()
 }
 
 func (s *Seeker) closeLocks() {
@@ -159,7 +159,7 @@ func (s *Seeker) ask(ctx context.Context, w Wanted) (*Hold, error) {
 	}
 	s.follow.Store(&follow)
 
-	ctx, cancel := s.signals.Bind(ctx)
+	ctx, cancel := s.Signals.Bind(ctx)
 	defer cancel()
 	if w.Wait > 0 {
 		var stop context.CancelFunc

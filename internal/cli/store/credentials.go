@@ -80,9 +80,8 @@ func (c *credentialSource) retrieve(ctx context.Context) (aws.Credentials, error
 	return current.Retrieve(ctx)
 }
 
-// reload loads new credentials, which may take longer than any request. If that fails, for example
-// because the credentials file was deleted, c keeps the current ones, because DynamoDB may have
-// rejected them by mistake.
+// reload loads new credentials, which may take longer than a request. If that fails, as when the
+// file was deleted, c keeps the current ones, because DynamoDB may have rejected them by mistake.
 func (c *credentialSource) reload(ctx context.Context, done func()) {
 	defer done()
 	next, err := c.load(ctx)

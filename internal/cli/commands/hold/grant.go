@@ -53,7 +53,7 @@ func (c *Commands) inStoreOf(cmd *cobra.Command, g grants.Grant, data leasehold.
 		if s.Table != g.Table {
 			return failure.Misusef("the grant is from table %s, not %s", g.Table, s.Table)
 		}
-		here := grants.PlaceOf(cmd.Context(), s)
+		here := grants.PlaceOf(ctx, s)
 		if err := g.RefuseOther(here, c.Settings.Endpoint); err != nil {
 			return err
 		}
@@ -184,7 +184,9 @@ func (c *Commands) Acquire() *cobra.Command {
 			}
 			f.Keys = args
 			return c.seeking(cmd, &f, func(s *store.Store, seeker *holding.Seeker) error {
-				here := grants.PlaceOf(cmd.Context(), s)
+				ctx, done := seeker.Signals.Bind(cmd.Context())
+				here := grants.PlaceOf(ctx, s)
+				done()
 				if err := to.RefuseHeld(c.Now(), s.Table, s.Key(args[0], f.SortKey), here); err != nil {
 					return err
 				}

@@ -328,4 +328,11 @@ func TestDoctorReportsLockedStoreFile(t *testing.T) {
 	dir, file, _ := busyFile(t)
 	lines := doctor(t, append(bare(dir), "LEASEHOLD_FILE="+file), 2)
 	expectLine(t, lines, "store", "fatal", " was busy for ", ": another process keeps it locked", "fuser(1) names it")
+	p := start(t, dir, append(bare(dir), "LEASEHOLD_FILE="+file), "doctor")
+	eventually(t, "the first finding", func() bool { return strings.Contains(p.stdout.String(), "file system") })
+	began := time.Now()
+	p.endsBy(syscall.SIGINT)
+	if took := time.Since(began); took > 8*time.Second { // without the signal, doctor gives the file up after ten seconds
+		t.Errorf("doctor ended %v after SIGINT", took)
+	}
 }

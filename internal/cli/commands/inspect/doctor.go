@@ -58,6 +58,7 @@ func (c *Commands) doctor(cmd *cobra.Command, lease arguments.Duration, prefix s
 	defer done()
 	ctx, cancel := context.WithTimeoutCause(ctx, doctorTime, fmt.Errorf("not done after %s", wording.Age(doctorTime)))
 	defer cancel()
+	cmd.SetContext(ctx) // so that a signal also ends the wait for a store whose file is locked
 	r := &checks.Report{Say: c.Say, Out: c.Stdout, JSON: c.JSON}
 	if err := c.examine(ctx, cmd, r, p, length, prefix); err != nil && failure.Interrupted(context.Cause(ctx)) == nil {
 		return err

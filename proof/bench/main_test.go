@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/proof/bench/contest"
 )
 
@@ -25,21 +26,15 @@ func TestBenchSelectsLibrariesByNamePrefix(t *testing.T) {
 		for _, c := range (options{contenders: names}).playing() {
 			got = append(got, c.Name)
 		}
-		if strings.Join(got, "; ") != want {
-			t.Errorf("%q: %q, want %q", names, got, want)
-		}
+		lab.Want(t, "libraries of "+names, strings.Join(got, "; "), want)
 	}
-	if all := (options{}).playing(); len(all) != len(contest.Contenders()) {
-		t.Errorf("%d contenders without the flag, want all", len(all))
-	}
+	lab.Want(t, "number of contenders without the flag", len((options{}).playing()), len(contest.Contenders()))
 }
 
 func TestBenchRejectsInvalidArgument(t *testing.T) {
 	for _, args := range [][]string{
 		{"-engine", "none"}, {"-scenarios", "none"}, {"-contenders", "none"}, {"-from", "no such file"}, {"cycle"},
 	} {
-		if err := do(t.Context(), args); err == nil || !strings.Contains(err.Error(), args[len(args)-1]) {
-			t.Errorf("%q: %v, want an error that contains the argument", args, err)
-		}
+		lab.WantText(t, "bench "+strings.Join(args, " "), do(t.Context(), args), args[len(args)-1])
 	}
 }

@@ -32,22 +32,19 @@ func TestTwoReleaseBuildsOfSameCommitAreIdentical(t *testing.T) {
 	second, err := releaseOf(t.Context(), "../..", c, here)
 	lab.OK(t, errors.Join(err, same(first, second)))
 	var names []string
-	for _, f := range first {
-		names = append(names, f.name)
-	}
-	if len(first) != 3 || names[2] != "SHA256SUMS" || strings.Count(string(first[2].content), "\n") != 2 {
-		t.Errorf("the release has %v", names)
-	}
 	var bill cyclonedx.BOM
 	for _, f := range first {
+		names = append(names, f.name)
 		if strings.HasSuffix(f.name, ".cdx.json") {
 			lab.OK(t, json.Unmarshal(f.content, &bill))
 		}
 	}
-	listed := false
-	for _, c := range *bill.Components {
-		listed = listed || c.Name == "github.com/aws/aws-sdk-go-v2/service/dynamodb" && strings.HasPrefix(c.PackageURL, "pkg:golang/") && c.Version != ""
+	if len(first) != 3 || names[2] != "SHA256SUMS" || strings.Count(string(first[2].content), "\n") != 2 {
+		t.Errorf("the release has %v", names)
 	}
+	listed := slices.ContainsFunc(*bill.Components, func(c cyclonedx.Component) bool {
+		return c.Name == "github.com/aws/aws-sdk-go-v2/service/dynamodb" && strings.HasPrefix(c.PackageURL, "pkg:golang/") && c.Version != ""
+	})
 	if !listed || bill.Metadata.Component.Name != mainModule {
 		t.Errorf("the bill of materials describes %s and lists %d modules", bill.Metadata.Component.Name, len(*bill.Components))
 	}
@@ -72,10 +69,8 @@ func TestFilesInReleaseArchiveHaveRequestedModificationTime(t *testing.T) {
 	files := []file{{name: "leasehold", content: []byte("program"), executable: true}, {name: "LICENSE", content: []byte("text")}}
 	want := []string{"d/LICENSE -rw-r--r--", "d/leasehold -rwxr-xr-x"}
 
-	archive, err := pack("d", files, platform{os: "linux"}, at)
-	if err != nil || archive.name != "d.tar.gz" {
-		t.Fatal(archive.name, err)
-	}
+	archive := lab.Must(pack("d", files, platform{os: "linux"}, at))(t)
+	lab.Want(t, "name of the archive", archive.name, "d.tar.gz")
 	z := lab.Must(gzip.NewReader(bytes.NewReader(archive.content)))(t)
 	var got []string
 	for r := tar.NewReader(z); ; {
@@ -92,10 +87,8 @@ func TestFilesInReleaseArchiveHaveRequestedModificationTime(t *testing.T) {
 	}
 	lab.Want(t, "files of the archive", got, want)
 
-	archive, err = pack("d", files, platform{os: "windows"}, at)
-	if err != nil || archive.name != "d.zip" {
-		t.Fatal(archive.name, err)
-	}
+	archive = lab.Must(pack("d", files, platform{os: "windows"}, at))(t)
+	lab.Want(t, "name of the archive", archive.name, "d.zip")
 	r := lab.Must(zip.NewReader(bytes.NewReader(archive.content), int64(len(archive.content))))(t)
 	got = nil
 	for _, f := range r.File {
@@ -121,9 +114,8 @@ func TestCommandsAndHelpTopicsHaveManualPages(t *testing.T) {
 			t.Errorf("there is no %s", name)
 		}
 	}
-	if _, ok := pages["leasehold-watchdog.1"]; ok {
-		t.Error("a hidden command has a page")
-	}
+	_, hasPage := pages["leasehold-watchdog.1"]
+	lab.Want(t, "hidden command has a page", hasPage, false)
 	if page := pages["leasehold-exit-codes.1"]; !strings.Contains(page, "\n  123       the lock was lost") {
 		t.Errorf("the page changes the table of exit codes:\n%s", page)
 	}

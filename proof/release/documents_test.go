@@ -22,9 +22,8 @@ import (
 // blocks returns the code blocks of one language in the pages of docs/, by page name.
 func blocks(t *testing.T, language string) map[string][]string {
 	t.Helper()
-	paths := lab.Must(filepath.Glob("../../docs/*.md"))(t)
 	found := map[string][]string{}
-	for _, path := range paths {
+	for _, path := range lab.Must(filepath.Glob("../../docs/*.md"))(t) {
 		page := lab.Must(os.ReadFile(path))(t)
 		for _, part := range strings.Split(string(page), "\n```"+language+"\n")[1:] {
 			text, _, _ := strings.Cut(part, "\n```")
@@ -136,9 +135,8 @@ func TestContainerRunsStaticBinaryAsNonRootUser(t *testing.T) {
 			entry = strings.Join(c.CmdLine, " ")
 		}
 	}
-	if stages[1].BaseName != "scratch" || !static {
-		t.Errorf("the image is %s, static: %v", stages[1].BaseName, static)
-	}
+	lab.Want(t, "base of the image", stages[1].BaseName, "scratch")
+	lab.Want(t, "binary is static", static, true)
 	if id, _, _ := strings.Cut(user, ":"); id == "" || strings.Trim(id, "0123456789") != "" || strings.Trim(id, "0") == "" {
 		t.Errorf("user %q is root, or not a number that Kubernetes can check", user)
 	}

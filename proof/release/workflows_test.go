@@ -97,8 +97,7 @@ func workflows(t *testing.T) map[string]string {
 	}
 	texts := map[string]string{}
 	for _, path := range paths {
-		text := lab.Must(os.ReadFile(path))(t)
-		texts[filepath.Base(path)] = string(text)
+		texts[filepath.Base(path)] = string(lab.Must(os.ReadFile(path))(t))
 	}
 	return texts
 }
@@ -133,9 +132,7 @@ func TestWorkflowSecurityCheckReportsEachRisk(t *testing.T) {
 		if changed == sound {
 			t.Errorf("%s: the workflow has no %q to change", what, change[0])
 		}
-		if problems := workflowProblems(changed); len(problems) == 0 {
-			t.Errorf("%s: no problem found", what)
-		}
+		lab.Want(t, "check has found "+what, len(workflowProblems(changed)) > 0, true)
 	}
 }
 
@@ -170,14 +167,10 @@ func TestReleaseAndContainerImageUseSameGoVersion(t *testing.T) {
 			t.Errorf("a release uses a cache: %v", s.With)
 		}
 	}
-	if len(steps) == 0 {
-		t.Error("no step installs Go")
-	}
+	lab.Want(t, "a step installs Go", len(steps) > 0, true)
 	image := lab.Must(os.ReadFile("../../cmd/leasehold/Dockerfile"))(t)
 	base := regexp.MustCompile(`(?m)^FROM golang:` + regexp.QuoteMeta(version) + `-bookworm@sha256:[0-9a-f]{64} AS build$`)
-	if !base.Match(image) {
-		t.Errorf("the Dockerfile does not build with Go %s pinned to a digest", version)
-	}
+	lab.Want(t, "the Dockerfile builds with Go "+version+", pinned to a digest", base.Match(image), true)
 }
 
 func TestReleaseBuildRequiresPinnedGoVersion(t *testing.T) {
@@ -233,13 +226,11 @@ func checked(t *testing.T, server *httptest.Server, check func() error) (said st
 }
 
 func TestVulnerableModuleFailsReleaseCheck(t *testing.T) {
-	found := errors.New("exit status 3")
-	said, modules, err := checked(t, database(t, healthy), func() error { return found })
-	if !errors.Is(err, found) || modules != 1+len(adapters) {
-		t.Errorf("%v after %d modules: %s", err, modules, said)
-	}
-	if said, modules, err := checked(t, database(t, healthy), func() error { return nil }); err != nil || modules != 1+len(adapters) {
-		t.Errorf("without a finding: %v after %d modules: %s", err, modules, said)
+	for _, found := range []error{errors.New("exit status 3"), nil} {
+		said, modules, err := checked(t, database(t, healthy), func() error { return found })
+		if !errors.Is(err, found) || modules != 1+len(adapters) {
+			t.Errorf("%v, want %v, after %d modules: %s", err, found, modules, said)
+		}
 	}
 }
 

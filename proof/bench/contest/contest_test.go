@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -75,9 +74,7 @@ func TestScenarioDecidesWhichLibrariesAreBenchmarkedTogether(t *testing.T) {
 		for _, batch := range batches(c.scenario, there) {
 			got = append(got, names(batch))
 		}
-		if !slices.Equal(got, c.want) {
-			t.Errorf("%q, want %q", got, c.want)
-		}
+		lab.Want(t, "batches", got, c.want)
 	}
 }
 
@@ -112,9 +109,7 @@ func TestContentionIsMeasuredInOpenAndClosedLoop(t *testing.T) {
 	c := contest(t, "contention-4", silent)
 	c.Contenders = Contenders()[:3] // only two of these three run, because "ours, tuned" has nothing to tune in this scenario
 	r := lab.Must(c.Play(t.Context()))(t)
-	if len(r.Runs) != 2 {
-		t.Fatalf("runs %+v, want one run of each of two contenders", r.Runs)
-	}
+	lab.Want(t, "runs, one of each of two contenders", len(r.Runs), 2)
 	for _, run := range r.Runs {
 		closed, open := run.Tables["contention-4-closed"], run.Tables["contention-4-open"]
 		if run.Failed != "" || closed["section"] < ms(hold) || closed["requests"] < 2 || closed["jain"] > 1 || open["served"] <= 0 || open["served"] > 100 {
@@ -134,15 +129,12 @@ func TestInterruptedBenchmarkReturnsResultsSoFar(t *testing.T) {
 		}
 	}
 	r, err := c.Play(ctx)
-	if !errors.Is(err, errEnough) || len(r.Runs) != 1 {
-		t.Errorf("error %v with %d runs, want only the run of the first round", err, len(r.Runs))
-	}
+	lab.WantErr(t, "Play", err, errEnough)
+	lab.Want(t, "runs, of the first round only", len(r.Runs), 1)
 }
 
 func TestBenchmarkMeasuresProcessorTimeAndMemory(t *testing.T) {
-	if n := residentBytes(os.Getpid()); n < 1<<20 || n > 1<<34 {
-		t.Errorf("this process has %d bytes", n)
-	}
+	lab.WantRange(t, "bytes of this process", residentBytes(os.Getpid()), 1<<20, 1<<34)
 	before, machine := processorTime(os.Getpid()), processors()
 	for processorTime(os.Getpid()) < before+50*time.Millisecond { // keep a processor busy until this process has used 50 ms of processor time
 		_ = strings.Repeat("x", 1<<20)

@@ -82,13 +82,11 @@ func TestArrivalTimesInRoundAreEqualForAllLibraries(t *testing.T) {
 			t.Error("the arrival times are not sorted, or not within the period")
 		}
 	}
-	if want := seconds * openRate; n < want*95/100 || n > want*105/100 { // a 5 % deviation is almost eight standard deviations of a Poisson process
-		t.Errorf("%d arrivals in %d s, want about %d", n, seconds, want)
+	const want = seconds * openRate
+	lab.WantRange(t, "number of arrivals", n, want*95/100, want*105/100) // a 5 % deviation is almost eight standard deviations of a Poisson process
+	inRound := func(round int) bool {
+		return slices.EqualFunc(first, arrivals(began, began.Add(seconds*time.Second), 4, round), slices.Equal)
 	}
-	if !slices.EqualFunc(first, arrivals(began, began.Add(seconds*time.Second), 4, 1), slices.Equal) {
-		t.Error("two contenders of one round have different arrivals")
-	}
-	if slices.EqualFunc(first, arrivals(began, began.Add(seconds*time.Second), 4, 2), slices.Equal) {
-		t.Error("two rounds have the same arrivals")
-	}
+	lab.Want(t, "arrivals are those of another contender in the round", inRound(1), true)
+	lab.Want(t, "arrivals are those of another round", inRound(2), false)
 }

@@ -45,7 +45,7 @@ func three() *contest.Results {
 
 func TestReportShowsMediansRangesAndTheoreticalLimit(t *testing.T) {
 	text := squeezed(Text(three()))
-	for _, want := range []string{
+	contains(t, text,
 		"### 4 clients, closed loop",
 		"| ours | 26.0 (24.0–90.0) |",
 		"| a rival | 800.0 |",
@@ -54,14 +54,18 @@ func TestReportShowsMediansRangesAndTheoreticalLimit(t *testing.T) {
 		"- a third: it <does> not wait",
 		"- a rival: a run failed: it fell over\n",
 		"| runs of each | 3 |",
-	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("the text lacks %q:\n%s", want, text)
-		}
-	}
+	)
 	for _, other := range []string{"16 clients", "said much more"} {
-		if strings.Contains(text, other) {
-			t.Errorf("the report contains %q", other)
+		lab.Want(t, "report contains "+other, strings.Contains(text, other), false)
+	}
+}
+
+// contains fails the test unless the text contains each of parts.
+func contains(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("the text lacks %q:\n%s", part, text)
 		}
 	}
 }
@@ -69,15 +73,11 @@ func TestReportShowsMediansRangesAndTheoreticalLimit(t *testing.T) {
 func TestBenchmarkReportWarnsIfMachineWasBusy(t *testing.T) {
 	const busy = "The machine was busy"
 	r := three()
-	if strings.Contains(Text(r), busy) {
-		t.Error("the report says that an idle machine was busy")
-	}
+	lab.Want(t, "report says that an idle machine was busy", strings.Contains(Text(r), busy), false)
 	for i := range r.Runs {
 		r.Runs[i].Others = 0.5
 	}
-	if !strings.Contains(Text(r), busy) {
-		t.Error("the report does not warn that other programs used half of the machine")
-	}
+	lab.Want(t, "report warns that other programs used half of the machine", strings.Contains(Text(r), busy), true)
 }
 
 // squeezed replaces each run of spaces in text with one space, so that the tests need not know the
@@ -95,17 +95,10 @@ func TestChartHasBarsOnlyForMeasuredResults(t *testing.T) {
 		t.Fatalf("%+v", p)
 	}
 	svg := p.SVG()
-	if n := strings.Count(svg, `fill="`+p.Series[0].Colour+`"`); n != 3 { // the bars of two contenders, and the legend
-		t.Errorf("%d boxes of the first colour, want 3:\n%s", n, svg)
-	}
-	if n := strings.Count(svg, `fill="`+p.Series[1].Colour+`"`); n != 1 { // only the legend, because no contender played with 16 clients
-		t.Errorf("%d boxes of the second colour, want only the legend", n)
-	}
-	for _, want := range []string{">26.0<", ">800<", "the limit: 23.0", ">10<", ">1000<"} {
-		if !strings.Contains(svg, want) {
-			t.Errorf("the chart lacks %q", want)
-		}
-	}
+	boxes := func(series int) int { return strings.Count(svg, `fill="`+p.Series[series].Colour+`"`) }
+	lab.Want(t, "boxes of the first colour", boxes(0), 3)  // the bars of two contenders, and the legend
+	lab.Want(t, "boxes of the second colour", boxes(1), 1) // only the legend, because no contender played with 16 clients
+	contains(t, svg, ">26.0<", ">800<", "the limit: 23.0", ">10<", ">1000<")
 	wellFormed(t, svg)
 }
 
@@ -115,9 +108,7 @@ func TestChartExplainsWhyLibraryWasNotMeasured(t *testing.T) {
 	svg := Contention(r).SVG()
 	wellFormed(t, svg)
 	lab.Want(t, "lines with this reason", strings.Count(svg, ">not measured: nobody&#39;s: it cannot be installed<"), 1)
-	if strings.Contains(svg, "a third") {
-		t.Error("the chart names a library that was left out of only one scenario")
-	}
+	lab.Want(t, "chart names a library that was left out of only one scenario", strings.Contains(svg, "a third"), false)
 }
 
 func TestChartIsWellFormedXML(t *testing.T) {
@@ -152,16 +143,14 @@ func TestPublishReplacesOnlyTextBetweenMarkers(t *testing.T) {
 	write(page, "by hand\n"+begin+"old\n"+end+"by hand, too\n")
 	for range 2 { // the second round of this loop replaces the text that the first round wrote
 		lab.OK(t, Publish(docs, three()))
-		b := lab.Must(os.ReadFile(filepath.Join(docs, page)))(t)
-		text := string(b)
+		text := string(lab.Must(os.ReadFile(filepath.Join(docs, page)))(t))
 		if !strings.HasPrefix(text, "by hand\n"+begin) || !strings.HasSuffix(text, end+"by hand, too\n") || strings.Contains(text, "old\n") ||
 			strings.Count(text, "### 4 clients") != 1 || strings.Count(text, "among 4 ") != 1 {
 			t.Errorf("the page is\n%s", text)
 		}
 	}
 	for _, name := range []string{contended, costs} {
-		b := lab.Must(os.ReadFile(filepath.Join(docs, name)))(t)
-		wellFormed(t, string(b))
+		wellFormed(t, string(lab.Must(os.ReadFile(filepath.Join(docs, name)))(t)))
 	}
 	write(page, "without marks\n")
 	lab.WantFailed(t, "Publish on a page without marks", Publish(docs, three()))
@@ -175,16 +164,11 @@ func TestSummaryShowsMediansAndTheoreticalLimit(t *testing.T) {
 		r.Runs = append(r.Runs, contest.Run{Scenario: "contention-4", Contender: name, RoundTrip: 7, Tables: map[string]contest.Figures{"contention-4-closed": {"section": section}}})
 	}
 	r.Contenders = append(r.Contenders, contest.Described{Name: "a rival, tuned"}, contest.Described{Name: "another, tuned"})
-	text := squeezed(Summary(r))
-	for _, want := range []string{
+	contains(t, squeezed(Summary(r)),
 		"| among 4 · 16 · 64 clients | ours | a rival | another, tuned | the limit |",
 		"| ms a section | 26 · – · – | 800 · – · – | 30 · – · – | 24 · – · – |",
 		"| write and read units | 5 · – · – | | | 2 · – · – |",
-	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("the text lacks %q:\n%s", want, text)
-		}
-	}
+	)
 }
 
 func TestBenchmarkResultsAreReadBackAsWritten(t *testing.T) {

@@ -18,15 +18,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The function "usually" returns the default of LEASEHOLD_HISTORIES. The default is smaller under
-// the race detector, which makes a history five times as slow.
-func usually() uint64 {
-	if lab.Race {
-		return 500
-	}
-	return 20_000
-}
-
 // These operations must occur in the histories of each kind of lock.
 var always = []string{"acquire", "end of trust", "release", "commit", "commit, unknown", "commit and release", "read", "write", "write, refused", "look"}
 
@@ -39,17 +30,15 @@ func TestSemaphoreIsLinearizableInRandomHistories(t *testing.T) {
 }
 
 // mutexes describes locks with a single holder.
-var mutexes = sharing{key: "m", acquire: func(p *process, w *worker, opts ...leasehold.AcquireOption) (*leasehold.Lock, asked, error) {
-	ctx, cancel := w.waits()
-	defer cancel()
+var mutexes = sharing{key: "m", acquire: func(ctx context.Context, p *process, _ *worker, opts ...leasehold.AcquireOption) (*leasehold.Lock, asked, error) {
 	lock, err := p.client.Acquire(ctx, p.how.key, opts...)
 	return lock, asked{verb: acquire}, err
 }}
 
 // semaphores describes locks with several permits.
-var semaphores = sharing{key: "s", permits: true, acquire: func(p *process, w *worker, opts ...leasehold.AcquireOption) (*leasehold.Lock, asked, error) {
-	ctx, cancel := w.waits()
-	defer cancel()
+var semaphores = sharing{key: "s", permits: true, acquire: acquirePermit}
+
+func acquirePermit(ctx context.Context, p *process, w *worker, opts ...leasehold.AcquireOption) (*leasehold.Lock, asked, error) {
 	var keys []leasehold.Key
 	first := w.IntN(permits)
 	for i := range permits {
@@ -60,19 +49,17 @@ var semaphores = sharing{key: "s", permits: true, acquire: func(p *process, w *w
 		return nil, asked{}, err
 	}
 	return lock, asked{verb: acquire, key: permitOf(lock)}, nil
-}}
-
-// waits returns a context with a random time limit for the acquisition of a lock. The limit
-// is at most three leases.
-func (w *worker) waits() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(onBehalf(w.name), upTo(w.Rand, 3*lease))
 }
 
 // forSeeds runs random histories and checks them against the model. It runs the configured number
 // of histories (LEASEHOLD_HISTORIES) divided by the parameter oneOf. If at least a thousand
 // histories run, each operation in the list "wanted" must occur.
 func forSeeds(t *testing.T, oneOf uint64, how sharing, model porcupine.Model, wanted ...string) {
-	first, count := uint64(1), mustCount(t, "LEASEHOLD_HISTORIES", usually())/oneOf
+	usual := uint64(20_000)
+	if lab.Race {
+		usual = 500 // the race detector makes a history five times as slow
+	}
+	first, count := uint64(1), mustCount(t, "LEASEHOLD_HISTORIES", usual)/oneOf
 	if seed := mustCount(t, "LEASEHOLD_HISTORY", 0); seed > 0 {
 		first, count, wanted = seed, 1, nil
 	}

@@ -207,19 +207,15 @@ func problem(model porcupine.Model, ops []porcupine.Operation) string {
 		return ""
 	}
 	result, info := porcupine.CheckOperationsVerbose(model, ops, undecided)
-	return fmt.Sprintf("no correct lock returns these results (%s)\n\t%s\nvisualized in %s", result, strings.Join(lines(ops), "\n\t"), visualized(model, info))
-}
-
-func visualized(model porcupine.Model, info porcupine.LinearizationInfo) string {
-	dir, err := os.MkdirTemp("", "leasehold-history-")
+	visualized, err := os.MkdirTemp("", "leasehold-history-")
+	if err == nil {
+		visualized = filepath.Join(visualized, "history.html")
+		err = porcupine.VisualizePath(model, info, visualized)
+	}
 	if err != nil {
-		return err.Error()
+		visualized = err.Error()
 	}
-	path := filepath.Join(dir, "history.html")
-	if err := porcupine.VisualizePath(model, info, path); err != nil {
-		return err.Error()
-	}
-	return path
+	return fmt.Sprintf("no correct lock returns these results (%s)\n\t%s\nvisualized in %s", result, strings.Join(lines(ops), "\n\t"), visualized)
 }
 
 // lines returns one line of text for each operation.

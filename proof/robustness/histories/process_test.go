@@ -25,7 +25,7 @@ const lease = 3 * time.Second
 // sharing describes the lock that the processes of a history share.
 type sharing struct {
 	key     string
-	acquire func(p *process, w *worker, opts ...leasehold.AcquireOption) (*leasehold.Lock, asked, error)
+	acquire func(ctx context.Context, p *process, w *worker, opts ...leasehold.AcquireOption) (*leasehold.Lock, asked, error)
 	permits bool                                // the key belongs to a semaphore
 	tamper  func(op string, body []byte) []byte // modifies the body of a request before it is sent; nil for no change
 	slowest float64                             // rate of the clock of process 0, relative to real time; 0 for a random rate near 1
@@ -167,7 +167,9 @@ func (p *process) hold(w *worker) {
 		opts = append(opts, leasehold.WithoutRenewal())
 	}
 	begun := p.begin(w.line, asked{verb: acquire})
-	lock, in, err := p.how.acquire(p, w, opts...)
+	ctx, cancel := context.WithTimeout(onBehalf(w.name), upTo(w.Rand, 3*lease))
+	lock, in, err := p.how.acquire(ctx, p, w, opts...)
+	cancel()
 	if err != nil {
 		return
 	}

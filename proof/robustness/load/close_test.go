@@ -40,29 +40,28 @@ func TestCloseReturnsByDeadlineOnThrottledTable(t *testing.T) {
 	n := count(t, "LEASEHOLD_LOCKS", 10_000, 20)
 	const within = 5 * time.Second
 	for kind, config := range lab.Leases() {
-		for name, oneIn := range map[string]int64{"all requests throttled": 0, "one request in 20 succeeds": 20} {
-			t.Run(kind+", "+name, func(t *testing.T) {
-				lab.InBubble(t, func(t *testing.T, w *lab.World) {
-					c, wire := w.Client(config)
-					w.AcquireMany(c, "job", n)
-					wire.SetFault(throttles(oneIn))
-					ctx := w.Within(within)
-					began := time.Now()
-					err := c.Close(ctx)
-					lab.WantTook(t, "Close took", began, 0, within)
-					if err == nil && (oneIn == 0 || kind == "a lease each") {
-						t.Error("no error, although Close did not release all locks")
-					}
-					if text := fmt.Sprint(err); err != nil && (len(text) > 500 || strings.Contains(text, "\n") || !strings.Contains(text, "throttled: raise")) {
-						t.Errorf("the error is %q", text)
-					}
-					lab.Want(t, "locks that the closed client holds", len(c.Held()), 0)
-					wire.SetFault(nil)
-					lab.Elapse(25 * time.Second) // wait longer than a lease
-					w.WantSilence(wire, time.Minute)
-				})
-			})
-		}
+		lab.Each(t, map[string]int64{
+			kind + ", all requests throttled":     0,
+			kind + ", one request in 20 succeeds": 20,
+		}, func(t *testing.T, w *lab.World, oneIn int64) {
+			c, wire := w.Client(config)
+			w.AcquireMany(c, "job", n)
+			wire.SetFault(throttles(oneIn))
+			ctx := w.Within(within)
+			began := time.Now()
+			err := c.Close(ctx)
+			lab.WantTook(t, "Close took", began, 0, within)
+			if oneIn == 0 || kind == "a lease each" {
+				lab.WantFailed(t, "Close, which did not release all locks", err)
+			}
+			if text := fmt.Sprint(err); err != nil && (len(text) > 500 || strings.Contains(text, "\n") || !strings.Contains(text, "throttled: raise")) {
+				t.Errorf("the error is %q", text)
+			}
+			lab.Want(t, "locks that the closed client holds", len(c.Held()), 0)
+			wire.SetFault(nil)
+			lab.Elapse(25 * time.Second) // wait longer than a lease
+			w.WantSilence(wire, time.Minute)
+		})
 	}
 }
 

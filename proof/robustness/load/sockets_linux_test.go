@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"go.uber.org/goleak"
 
@@ -55,17 +55,10 @@ func listen(t *testing.T) *server {
 	return s
 }
 
-type anybody struct{}
-
-func (anybody) Retrieve(context.Context) (aws.Credentials, error) {
-	return aws.Credentials{AccessKeyID: "a", SecretAccessKey: "b"}, nil
-}
-
 // descriptors returns how many files and sockets this process has open.
 func descriptors(t *testing.T) int {
 	t.Helper()
-	open := lab.Must(os.ReadDir("/proc/self/fd"))(t)
-	return len(open)
+	return len(lab.Must(os.ReadDir("/proc/self/fd"))(t))
 }
 
 func TestAcquireReleaseCyclesDoNotLeakSockets(t *testing.T) {
@@ -73,7 +66,8 @@ func TestAcquireReleaseCyclesDoNotLeakSockets(t *testing.T) {
 	s := listen(t)
 	transport := &http.Transport{MaxIdleConnsPerHost: 16}
 	db := dynamodb.New(dynamodb.Options{
-		Region: "eu-west-1", BaseEndpoint: &s.URL, Credentials: anybody{}, HTTPClient: &http.Client{Transport: transport},
+		Region: "eu-west-1", BaseEndpoint: &s.URL, HTTPClient: &http.Client{Transport: transport},
+		Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""),
 	})
 	lab.OK(t, table.Create(t.Context(), db, table.Spec{Name: "locks"}))
 	quiet := goleak.IgnoreCurrent() // ignore the goroutines of the server, which run until the end of the test

@@ -83,45 +83,42 @@ func acquire(t *testing.T, c *leasehold.Client, n int, then func(*leasehold.Lock
 func TestManyLocksAreAllRenewedBeforeHalfTheirLeaseHasPassed(t *testing.T) {
 	n := count(t, "LEASEHOLD_LOCKS", 10_000, 20)
 	for kind, config := range lab.Leases() {
-		for _, roundTrip := range []time.Duration{5 * time.Millisecond, 20 * time.Millisecond} {
-			t.Run(fmt.Sprint(kind, ", ", roundTrip), func(t *testing.T) {
-				lab.InBubble(t, func(t *testing.T, w *lab.World) {
-					h := &held{locks: map[string]*leasehold.Lock{}, least: math.MaxInt64}
-					c, wire := w.Client(config)
-					wire.SetFault(h.distant(roundTrip))
-					acquire(t, c, n, h.add)
-					trust := 18 * time.Second // the lease minus its margin
-					lab.Elapse(3 * 20 * time.Second)
-					h.mu.Lock()
-					for key, lock := range h.locks {
-						if err := lock.Err(); err != nil {
-							t.Errorf("%s is lost: %v", key, err)
-						}
-						h.least = min(h.least, time.Until(lock.TrustedUntil()))
-					}
-					if len(h.locks) != n || h.seen == 0 {
-						t.Errorf("%d locks, %d renewals", len(h.locks), h.seen)
-					}
-					if h.least < trust/2 {
-						t.Errorf("a lock had only %v of %v of trust left", h.least, trust)
-					}
-					seen, least := h.seen, h.least
-					h.mu.Unlock()
-					began := time.Now()
-					lab.OK(t, c.Close(t.Context()))
-					took := time.Since(began)
-					lab.WantRange(t, "Close took", took, 0, 5*time.Second)
-					t.Logf("%d locks for three leases, a round trip of %v: %d renewals, 0 lost, never less than %v of %v of trust left; closed in %v",
-						n, roundTrip, seen, least.Round(time.Millisecond), trust, took.Round(time.Millisecond))
-					other, _ := w.Client(lab.Config())
-					for _, i := range []int{0, n / 2, n - 1} {
-						if _, err := other.TryAcquire(t.Context(), fmt.Sprint("job/", i)); err != nil && kind == "a lease each" {
-							t.Errorf("acquire after Close: %v", err)
-						}
-					}
-					_ = other.Close(t.Context())
-				})
-			})
-		}
+		lab.Each(t, map[string]time.Duration{
+			kind + ", 5ms":  5 * time.Millisecond,
+			kind + ", 20ms": 20 * time.Millisecond,
+		}, func(t *testing.T, w *lab.World, roundTrip time.Duration) {
+			h := &held{locks: map[string]*leasehold.Lock{}, least: math.MaxInt64}
+			c, wire := w.Client(config)
+			wire.SetFault(h.distant(roundTrip))
+			acquire(t, c, n, h.add)
+			trust := 18 * time.Second // the lease minus its margin
+			lab.Elapse(3 * 20 * time.Second)
+			h.mu.Lock()
+			for key, lock := range h.locks {
+				lab.WantErr(t, key, lock.Err(), nil)
+				h.least = min(h.least, time.Until(lock.TrustedUntil()))
+			}
+			if len(h.locks) != n || h.seen == 0 {
+				t.Errorf("%d locks, %d renewals", len(h.locks), h.seen)
+			}
+			if h.least < trust/2 {
+				t.Errorf("a lock had only %v of %v of trust left", h.least, trust)
+			}
+			seen, least := h.seen, h.least
+			h.mu.Unlock()
+			began := time.Now()
+			lab.OK(t, c.Close(t.Context()))
+			took := time.Since(began)
+			lab.WantRange(t, "Close took", took, 0, 5*time.Second)
+			t.Logf("%d locks for three leases, a round trip of %v: %d renewals, 0 lost, never less than %v of %v of trust left; closed in %v",
+				n, roundTrip, seen, least.Round(time.Millisecond), trust, took.Round(time.Millisecond))
+			other, _ := w.Client(lab.Config())
+			for _, i := range []int{0, n / 2, n - 1} {
+				if _, err := other.TryAcquire(t.Context(), fmt.Sprint("job/", i)); err != nil && kind == "a lease each" {
+					t.Errorf("acquire after Close: %v", err)
+				}
+			}
+			_ = other.Close(t.Context())
+		})
 	}
 }

@@ -58,16 +58,9 @@ func TestEveryMutationRuleGeneratesExpectedMutants(t *testing.T) {
 		"return a - b → return a + b",
 		"if !ok { → if ok {",
 	}
-	for _, name := range want {
-		if !slices.Contains(names, name) {
-			t.Errorf("no mutant %q", name)
-		}
-	}
-	for _, name := range names {
-		if !slices.Contains(want, name) {
-			t.Errorf("unexpected mutant %q", name)
-		}
-	}
+	slices.Sort(names)
+	slices.Sort(want)
+	lab.Want(t, "mutants", strings.Join(names, "\n"), strings.Join(want, "\n"))
 }
 
 func TestMutantInSwitchCaseCountsAsCoveredIfSwitchRuns(t *testing.T) {

@@ -83,7 +83,8 @@ func TestArrivalTimesInRoundAreEqualForAllLibraries(t *testing.T) {
 		}
 	}
 	const want = seconds * openRate
-	lab.WantRange(t, "number of arrivals", n, want*95/100, want*105/100) // a 5 % deviation is almost eight standard deviations of a Poisson process
+	// A 5 % deviation is almost eight standard deviations of a Poisson process.
+	lab.WantRange(t, "number of arrivals", n, want*95/100, want*105/100)
 	inRound := func(round int) bool {
 		return slices.EqualFunc(first, arrivals(began, began.Add(seconds*time.Second), 4, round), slices.Equal)
 	}

@@ -136,9 +136,8 @@ func TestCronJobRunsInOneProcessAtATime(t *testing.T) {
 		for _, c := range processes {
 			<-c.Stop().Done()
 		}
-		if runs.Load() != 2 || said.skipped.Load() != 4 {
-			t.Errorf("%d runs in two hours, and %d were skipped", runs.Load(), said.skipped.Load())
-		}
+		lab.Want(t, "runs in two hours", runs.Load(), 2)
+		lab.Want(t, "runs that were skipped", said.skipped.Load(), 4)
 		if err := said.failed.Load(); err != nil {
 			t.Error(*err)
 		}

@@ -66,7 +66,10 @@ func TestS3RejectsWriteIfObjectChangedSinceRead(t *testing.T) {
 			lab.OK(t, save(t, db, stale, c.before))
 		}
 		late := server.client(&between{next: func() { lab.OK(t, save(t, db, current, c.newer)) }})
-		refused(t, save(t, late, stale, "c"))
+		var refusal smithy.APIError
+		if err := save(t, late, stale, "c"); !errors.As(err, &refusal) || refusal.ErrorCode() != "PreconditionFailed" {
+			t.Errorf("error %v, want PreconditionFailed", err)
+		}
 		server.has(t, current, c.newer)
 		// This call reads the object again, and finds the later holder's token.
 		lab.WantErr(t, "write of the stale holder", save(t, late, stale, "c"), leasehold.ErrLost)
@@ -82,9 +85,8 @@ func TestSaveIndexRejectsS3ObjectWithoutToken(t *testing.T) {
 		Bucket: aws.String("state"), Key: aws.String("index.json"), Body: strings.NewReader(`{"pages":["a"]}`),
 	}))(t)
 	lab.WantText(t, "save", save(t, db, current, "b"), "without a token")
-	if index, _ := server.index(t); !slices.Equal(index.Pages, []string{"a"}) {
-		t.Errorf("the object has pages %q", index.Pages)
-	}
+	index, _ := server.index(t)
+	lab.Want(t, "pages of the object", index.Pages, []string{"a"})
 }
 
 // store is a server of the S3 API. It has one bucket, named state.
@@ -132,14 +134,6 @@ func (s store) has(t *testing.T, by *leasehold.Lock, page string) {
 func save(t *testing.T, db *s3.Client, lock *leasehold.Lock, page string) error {
 	t.Helper()
 	return SaveIndex(t.Context(), db, lock, "state", "index.json", Index{Pages: []string{page}})
-}
-
-func refused(t *testing.T, err error) {
-	t.Helper()
-	var refusal smithy.APIError
-	if !errors.As(err, &refusal) || refusal.ErrorCode() != "PreconditionFailed" {
-		t.Errorf("error %v, want PreconditionFailed", err)
-	}
 }
 
 // The type "between" is an HTTP transport that calls the function "next" once, immediately before

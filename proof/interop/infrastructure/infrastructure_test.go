@@ -277,10 +277,7 @@ func TestTemplatesDifferFromCreatedTableOnlyInDataProtection(t *testing.T) {
 		}
 		for program, read := range readers {
 			t.Run(name+"/"+program, func(t *testing.T) {
-				got := lab.Must(read(spec))(t)
-				if !reflect.DeepEqual(got, want) {
-					t.Errorf("%+v\nCreate makes\n%+v", got, want)
-				}
+				lab.Want(t, "table of the template, compared with Create's", lab.Must(read(spec))(t), want)
 			})
 		}
 	}
@@ -327,9 +324,7 @@ func TestInvalidSpecYieldsErrorMessageInsteadOfTemplate(t *testing.T) {
 		{Layout: layout.Native{PartitionKey: "a", SortKey: "a"}},
 	} {
 		for program, read := range readers {
-			if d, err := read(spec); err == nil {
-				t.Errorf("%s of %+v: no error, but %+v", program, spec, d)
-			}
+			lab.WantFailed(t, fmt.Sprintf("%s of %+v", program, spec), lab.ErrorOf(read(spec)))
 		}
 		if text := spec.Terraform(); !strings.HasPrefix(text, "error: table: ") && !strings.HasPrefix(text, "error: layout: ") || strings.Count(text, "\n") != 1 {
 			t.Errorf("the text of %+v: %s", spec, text)

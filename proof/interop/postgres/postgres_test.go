@@ -44,9 +44,7 @@ func TestStoppedPostgresLeavesNoProcessOrFiles(t *testing.T) {
 	default:
 		t.Error("the process is still running")
 	}
-	if _, err := os.Stat(s.dir); !os.IsNotExist(err) {
-		t.Errorf("the folder still exists (%v)", err)
-	}
+	lab.WantNoFile(t, "folder of the stopped server", s.dir)
 }
 
 func TestPostgresEndsWhenParentIsKilled(t *testing.T) {

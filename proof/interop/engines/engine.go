@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"testing"
 
 	"github.com/leasehold-go/leasehold/proof/interop/install"
 )
@@ -34,6 +35,14 @@ func (e Engine) In(dir string) Engine {
 
 // All returns both engines, the faster one first.
 func All() []Engine { return []Engine{Dynoxide, DynamoDBLocal} }
+
+// Each runs a test once for each engine, as a subtest with the name of the engine.
+func Each(t *testing.T, test func(t *testing.T, e Engine)) {
+	t.Helper()
+	for _, e := range All() {
+		t.Run(e.Name, func(t *testing.T) { test(t, e) })
+	}
+}
 
 // Find returns the engine with the given name.
 func Find(name string) (Engine, error) {

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -33,52 +34,45 @@ func TestMain(m *testing.M) {
 }
 
 func TestStoppedDynamoDBServerLeavesNoProcess(t *testing.T) {
-	for _, e := range All() {
-		t.Run(e.Name, func(t *testing.T) {
-			s := Run(t, e)
-			lab.Must(s.Client().ListTables(t.Context(), &dynamodb.ListTablesInput{}))(t)
-			family := append(descendants(t, s.process.PID()), s.process.PID())
-			lab.OK(t, s.Stop())
-			gone(t, family)
-			if conn, err := net.Dial("tcp", strings.TrimPrefix(s.Endpoint, "http://")); err == nil {
-				conn.Close()
-				t.Error("something still listens on the endpoint")
-			}
-		})
-	}
+	Each(t, func(t *testing.T, e Engine) {
+		s := Run(t, e)
+		lab.Must(s.Client().ListTables(t.Context(), &dynamodb.ListTablesInput{}))(t)
+		family := append(descendants(t, s.process.PID()), s.process.PID())
+		lab.OK(t, s.Stop())
+		gone(t, family)
+		if conn, err := net.Dial("tcp", strings.TrimPrefix(s.Endpoint, "http://")); err == nil {
+			conn.Close()
+			t.Error("something still listens on the endpoint")
+		}
+	})
 }
 
 func TestDynamoDBServerListensOnlyOnLoopback(t *testing.T) {
-	for _, e := range All() {
-		t.Run(e.Name, func(t *testing.T) {
-			s := Run(t, e)
-			ours := lab.Must(os.Readlink("/proc/self/ns/net"))(t)
-			family := append(descendants(t, s.process.PID()), s.process.PID())
-			var open int
-			for _, pid := range family {
-				theirs := lab.Must(os.Readlink(filepath.Join("/proc", strconv.Itoa(pid), "ns", "net")))(t)
-				if theirs != ours {
-					onlyLoopback(t, pid)
-					continue
-				}
-				at := lab.Must(listening(pid))(t)
-				for _, addr := range at {
-					open++
-					if !addr.Addr().IsLoopback() {
-						t.Errorf("process %d listens on %s", pid, addr)
-					}
+	Each(t, func(t *testing.T, e Engine) {
+		s := Run(t, e)
+		ours := lab.Must(os.Readlink("/proc/self/ns/net"))(t)
+		family := append(descendants(t, s.process.PID()), s.process.PID())
+		var open int
+		for _, pid := range family {
+			theirs := lab.Must(os.Readlink(filepath.Join("/proc", strconv.Itoa(pid), "ns", "net")))(t)
+			if theirs != ours {
+				onlyLoopback(t, pid)
+				continue
+			}
+			for _, addr := range lab.Must(listening(pid))(t) {
+				open++
+				if !addr.Addr().IsLoopback() {
+					t.Errorf("process %d listens on %s", pid, addr)
 				}
 			}
-			if e.Name == Dynoxide.Name && open == 0 {
-				t.Error("found no listener: the test checks the wrong processes")
-			}
-			// A server in a network namespace of its own must be reachable on a loopback
-			// address of the test's namespace.
-			if addr, err := netip.ParseAddrPort(strings.TrimPrefix(s.Endpoint, "http://")); err != nil || !addr.Addr().IsLoopback() {
-				t.Errorf("endpoint %s (%v), want one on loopback", s.Endpoint, err)
-			}
-		})
-	}
+		}
+		lab.Want(t, "test checks the wrong processes: found no listener", e.Name == Dynoxide.Name && open == 0, false)
+		// A server in a network namespace of its own must be reachable on a loopback
+		// address of the test's namespace.
+		if addr, err := netip.ParseAddrPort(strings.TrimPrefix(s.Endpoint, "http://")); err != nil || !addr.Addr().IsLoopback() {
+			t.Errorf("endpoint %s (%v), want one on loopback", s.Endpoint, err)
+		}
+	})
 }
 
 // onlyLoopback fails the test unless lo is the only interface in the network namespace of the
@@ -97,31 +91,25 @@ func onlyLoopback(t *testing.T, pid int) {
 			t.Errorf("process %d has the interface %s", pid, name)
 		}
 	}
-	if !lo {
-		t.Errorf("process %d has no loopback interface", pid)
-	}
+	lab.Want(t, fmt.Sprintf("process %d has a loopback interface", pid), lo, true)
 }
 
 func TestDynamoDBServerEndsWhenParentIsKilled(t *testing.T) {
-	for _, e := range All() {
-		t.Run(e.Name, func(t *testing.T) {
-			parent := exec.Command(os.Args[0])
-			parent.Env = append(os.Environ(), "LEASEHOLD_ENGINES_HOLD="+e.Name)
-			parent.Stderr = os.Stderr
-			stdout := lab.Must(parent.StdoutPipe())(t)
-			lab.OK(t, parent.Start())
-			if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "ready\n" {
-				t.Errorf("the parent printed %q, %v", line, err)
-			}
-			family := descendants(t, parent.Process.Pid)
-			if len(family) == 0 {
-				t.Error("the parent has no child process")
-			}
-			lab.OK(t, parent.Process.Signal(syscall.SIGKILL))
-			_ = parent.Wait() // ignores the error, which only says that the parent was killed
-			gone(t, family)
-		})
-	}
+	Each(t, func(t *testing.T, e Engine) {
+		parent := exec.Command(os.Args[0])
+		parent.Env = append(os.Environ(), "LEASEHOLD_ENGINES_HOLD="+e.Name)
+		parent.Stderr = os.Stderr
+		stdout := lab.Must(parent.StdoutPipe())(t)
+		lab.OK(t, parent.Start())
+		if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "ready\n" {
+			t.Errorf("the parent printed %q, %v", line, err)
+		}
+		family := descendants(t, parent.Process.Pid)
+		lab.Want(t, "the parent has a child process", len(family) > 0, true)
+		lab.OK(t, parent.Process.Signal(syscall.SIGKILL))
+		_ = parent.Wait() // ignores the error, which only says that the parent was killed
+		gone(t, family)
+	})
 }
 
 // hold starts the named engine, and then waits to be killed. It runs in the child process of
@@ -140,23 +128,19 @@ func hold(name string) {
 }
 
 func TestDynamoDBServerKeepsTablesAcrossRestart(t *testing.T) {
-	for _, e := range All() {
-		t.Run(e.Name, func(t *testing.T) {
-			e := e.In(t.TempDir())
-			first := Run(t, e)
-			if _, err := first.Client().CreateTable(t.Context(), &dynamodb.CreateTableInput{
-				TableName:            aws.String("kept"),
-				BillingMode:          types.BillingModePayPerRequest,
-				KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("k"), KeyType: types.KeyTypeHash}},
-				AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("k"), AttributeType: types.ScalarAttributeTypeS}},
-			}); err != nil {
-				t.Fatal(err)
-			}
-			lab.OK(t, first.Stop())
-			out := lab.Must(Run(t, e).Client().ListTables(t.Context(), &dynamodb.ListTablesInput{}))(t)
-			lab.Want(t, "tables", out.TableNames, []string{"kept"})
-		})
-	}
+	Each(t, func(t *testing.T, e Engine) {
+		kept := e.In(t.TempDir())
+		first := Run(t, kept)
+		lab.Must(first.Client().CreateTable(t.Context(), &dynamodb.CreateTableInput{
+			TableName:            aws.String("kept"),
+			BillingMode:          types.BillingModePayPerRequest,
+			KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("k"), KeyType: types.KeyTypeHash}},
+			AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("k"), AttributeType: types.ScalarAttributeTypeS}},
+		}))(t)
+		lab.OK(t, first.Stop())
+		out := lab.Must(Run(t, kept).Client().ListTables(t.Context(), &dynamodb.ListTablesInput{}))(t)
+		lab.Want(t, "tables", out.TableNames, []string{"kept"})
+	})
 }
 
 func TestInstalledDynamoDBServerHasPinnedVersion(t *testing.T) {
@@ -172,15 +156,10 @@ func TestInstalledDynamoDBServerHasPinnedVersion(t *testing.T) {
 func TestInstallErrorSaysHowToInstallMissingTool(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	t.Setenv("LEASEHOLD_ENGINES", t.TempDir())
-	for _, c := range []struct {
-		engine Engine
-		want   []string
-	}{
-		{Dynoxide, []string{"npm is not on PATH", "apt-get install npm"}},
-		{DynamoDBLocal, []string{"java is not on PATH", "apt-get install openjdk-17-jre-headless"}},
-	} {
-		lab.WantText(t, c.engine.Name, lab.ErrorOf(c.engine.Install(t.Context())), c.want...)
-	}
+	_, err := Dynoxide.Install(t.Context())
+	lab.WantText(t, "dynoxide", err, "npm is not on PATH", "apt-get install npm")
+	_, err = DynamoDBLocal.Install(t.Context())
+	lab.WantText(t, "DynamoDB Local", err, "java is not on PATH", "apt-get install openjdk-17-jre-headless")
 }
 
 func TestParseAddrParsesHexAddressesOfProcNetTCP(t *testing.T) {

@@ -191,16 +191,13 @@ func TestOldServiceWorkerDoesNotSeeSecretToken(t *testing.T) {
 	}
 	before.leave()
 
-	server := s.start("ui", "--addr", "127.0.0.1:"+before.port)
-	at := server.line()
+	at := s.start("ui", "--addr", "127.0.0.1:"+before.port).line()
 	tab.Open(at)
 	tab.Wait(`document.getElementById("live")?.textContent === "live" || document.body.innerText.includes("the attacker answers")`)
 	if said := browser.Eval[string](tab, "document.body.innerText"); strings.Contains(said, "the attacker") {
 		t.Errorf("the page is %q", said)
 	}
-	if strings.Contains(owner.loot()+before.loot(), tokenOf(t, at)) {
-		t.Error("the attacker has the token")
-	}
+	lab.Want(t, "attacker has the token", strings.Contains(owner.loot()+before.loot(), tokenOf(t, at)), false)
 	// The service worker is still installed, and still answers requests to this address.
 	tab.Open("http://127.0.0.1:" + before.port + "/")
 	tab.Wait(`document.body.innerText.includes("the attacker answers")`)
@@ -243,8 +240,7 @@ func tries(target string) string {
 }
 
 func TestPageOnAnotherPortCannotReadOrBreakLocks(t *testing.T) {
-	s := newScene(t)
-	p := s.ui("--allow-break", "--token-file", "token")
+	s, p := newPage(t, "--allow-break", "--token-file", "token")
 	h := s.hold("job")
 	p.Wait(says("job", "held", h.token))
 	u := lab.Must(url.Parse(p.url))(t)
@@ -276,20 +272,14 @@ func TestPageOnAnotherPortCannotReadOrBreakLocks(t *testing.T) {
 	}
 	loot := evil.loot()
 	for what, secret := range map[string]string{"the token": tokenOf(t, p.url), "the secret": strings.TrimSpace(read(t, s.dir, "token")), "a cookie": "\nCookie:"} {
-		if strings.Contains(loot, secret) {
-			t.Errorf("the attacker has %s", what)
-		}
+		lab.Want(t, "attacker has "+what, strings.Contains(loot, secret), false)
 	}
 	lab.Want(t, "token that the attacker can use", opensWith(t, p.url, loot), "")
-	if status(t, p.url, tokenOf(t, p.url)) == http.StatusUnauthorized {
-		t.Error("the server rejects its own token")
-	}
+	lab.Want(t, "server rejects its own token", status(t, p.url, tokenOf(t, p.url)) == http.StatusUnauthorized, false)
 	if out := s.run("get", "job", "--json"); !strings.Contains(out, h.token) || !strings.Contains(out, `"held"`) {
 		t.Errorf("the record: %s", out)
 	}
-	if complaints := p.Problems(); len(complaints) > 0 {
-		t.Errorf("problems of the page: %q", complaints)
-	}
+	lab.Want(t, "problems of the page", p.Problems(), nil)
 }
 
 // TestUIServerRejectsRequestsAfterDNSRebinding simulates DNS rebinding. The browser loads a
@@ -301,8 +291,7 @@ func TestUIServerRejectsRequestsAfterDNSRebinding(t *testing.T) {
 	tab.Open("http://" + browser.ForeignName + ":" + evil.port + "/")
 	tab.Wait(`document.body.innerText.includes("the attacker")`)
 	evil.leave()
-	server := s.start("ui", "--addr", "127.0.0.1:"+evil.port, "--allow-break")
-	token := tokenOf(t, server.line())
+	token := tokenOf(t, s.start("ui", "--addr", "127.0.0.1:"+evil.port, "--allow-break").line())
 	got := browser.Eval[[]int](tab, `(async () => {
 		const headers = { Authorization: "Bearer " + `+js(token)+`, "Content-Type": "application/json" }, tried = [];
 		for (const path of ["/", "/app.js", "/who?nonce=n", "/events"]) tried.push((await fetch(path, { headers })).status);
@@ -358,24 +347,17 @@ func TestPageSendsNoSecretToAttackerThatTookServerPort(t *testing.T) {
 	if got := browser.Eval[string](p.Page, `import("/state.js").then((m) => m.post("/break", { key: "job" })).then(() => "sent", (e) => e.message)`); !strings.Contains(got, "nothing was sent") {
 		t.Errorf("a break from the open page: %s", got)
 	}
-	if browser.Eval[bool](p.Page, "globalThis.lied") {
-		t.Error("the page showed the attacker's text")
-	}
+	lab.Want(t, "page showed the attacker's text", browser.Eval[bool](p.Page, "globalThis.lied"), false)
 	thief.leave()
 
-	again := s.start(append([]string{"ui"}, flags...)...)
-	at := again.line()
+	at := s.start(append([]string{"ui"}, flags...)...).line()
 	p.Wait(`document.getElementById("live").textContent === "live" && document.getElementById("banner").hidden`)
 	next := s.hold("other")
 	p.Wait(says("other", "held", next.token))
 	loot := thief.loot() + owner.loot()
-	if strings.Contains(loot, strings.TrimSpace(read(t, s.dir, "token"))) {
-		t.Error("the attacker has the secret")
-	}
+	lab.Want(t, "attacker has the secret", strings.Contains(loot, strings.TrimSpace(read(t, s.dir, "token"))), false)
 	lab.Want(t, "token that the attacker can use", opensWith(t, at, loot), "")
-	if status(t, at, tokenOf(t, at)) == http.StatusUnauthorized {
-		t.Error("the server rejects its own token")
-	}
+	lab.Want(t, "server rejects its own token", status(t, at, tokenOf(t, at)) == http.StatusUnauthorized, false)
 }
 
 // The test kills leasehold ui while its page is open, and an attacker's server takes the port. The
@@ -385,8 +367,7 @@ func TestPageRejectsIdentityProofRelayedFromOtherServer(t *testing.T) {
 	s := newScene(t)
 	port := freePort(t)
 	p := s.ui("--addr", "127.0.0.1:"+port, "--token-file", "token")
-	elsewhere := s.start("ui", "--token-file", "token")
-	at := elsewhere.line()
+	at := s.start("ui", "--token-file", "token").line() // the other leasehold ui
 	p.server.kill()
 	thief := attack(t, port, &attacker{
 		proofs: httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: "127.0.0.1:" + portOf(t, at)}),

@@ -20,8 +20,7 @@ func inLock(words ...string) string {
 }
 
 func TestPageShowsTermsAndLeadersOfElection(t *testing.T) {
-	s := newScene(t)
-	p := s.ui("--every", "300ms")
+	s, p := newPage(t, "--every", "300ms")
 	lead := func(name string) *running {
 		return s.start("elect", "scheduler", "LEASEHOLD_OWNER="+name, "--value", name+":8080", "-l", "5s",
 			"--", "sh", "-c", "echo $LEASEHOLD_TOKEN; exec sleep 600")
@@ -44,8 +43,7 @@ func TestPageShowsTermsAndLeadersOfElection(t *testing.T) {
 }
 
 func TestPageShowsWhichLocksShareOneLease(t *testing.T) {
-	s := newScene(t)
-	p := s.ui()
+	s, p := newPage(t)
 	c := s.client(lib.Config{Owner: "worker", SharedLease: true, Lease: 5 * time.Second})
 	for _, key := range []string{"customer/1", "customer/2", "customer/3"} {
 		lab.Must(c.Acquire(t.Context(), key))(t)
@@ -58,8 +56,7 @@ func TestPageShowsWhichLocksShareOneLease(t *testing.T) {
 }
 
 func TestPageShowsDataOfLockAsTextJSONOrHex(t *testing.T) {
-	s := newScene(t)
-	p := s.ui()
+	s, p := newPage(t)
 	s.hold("job", "--data", `{"step":"aggregate","of":3}`)
 	p.Wait(says("job", "held"))
 	p.to("?lock=job")
@@ -77,8 +74,7 @@ func TestPageShowsDataOfLockAsTextJSONOrHex(t *testing.T) {
 // text. A key may contain invisible characters that make it look like another key.
 func TestPageShowsInvisibleCharactersAsEscapes(t *testing.T) {
 	const key, key2 = "job\u200b\u202egol", `job\u200b\u202egol`
-	s := newScene(t)
-	p := s.ui("--allow-break")
+	s, p := newPage(t, "--allow-break")
 	locks := s.client(lib.Config{Owner: "ops\u202e\u009b\u00a0b\U000e0041"})
 	lab.Must(locks.Acquire(t.Context(), key, lib.WithData([]byte("seen\u2066\u001bc\n"))))(t)
 	const unseen = `/(?![\n\t ])[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\p{Variation_Selector}]/u`
@@ -92,8 +88,7 @@ func TestPageShowsInvisibleCharactersAsEscapes(t *testing.T) {
 	p.to("?lock=" + url.QueryEscape(key))
 	p.Wait(inLock(key2, `ops\u202e\u009b\u00a0b\udb40\udc41`, `seen\u2066\u001bc`))
 	isSeen("the lock")
-	p.Run(`document.querySelector("#lock button.danger").click()`)
-	p.Wait(`document.getElementById("typed")`)
+	p.clickBreak()
 	isSeen("the dialog")
 	p.Type(key2 + "\tstuck\r")
 	p.Wait(`document.querySelector(".result.broken")`)
@@ -105,8 +100,7 @@ func TestPageShowsInvisibleCharactersAsEscapes(t *testing.T) {
 // both in quotes, so that they do not look like messages of leasehold.
 func TestPageShowsOwnerNamesAndBreakReasonsInQuotes(t *testing.T) {
 	const speech = "nobody: it is free; run leasehold break job"
-	s := newScene(t)
-	p := s.ui("--every", every)
+	s, p := newPage(t, "--every", every)
 	locks := s.client(lib.Config{Owner: speech})
 	lock := lab.Must(locks.Acquire(t.Context(), "job"))(t)
 	p.to("?lock=job")
@@ -115,24 +109,18 @@ func TestPageShowsOwnerNamesAndBreakReasonsInQuotes(t *testing.T) {
 	p.Wait(inLock(`was broken by "`+speech+"/", `": "`+speech+`"`))
 	lab.Must(s.client(lib.Config{Owner: strings.Repeat("o", 255)}).Acquire(t.Context(), "job"))(t)
 	p.Wait(inLock(`"` + strings.Repeat("o", 100) + "…"))
-	if long := strings.Repeat("o", 201); browser.Eval[bool](p.Page, `[...document.querySelectorAll("#lock table, .who")].some((e) => e.innerText.includes(`+js(long)+`))`) {
-		t.Error("the page shows a long owner name in full")
-	}
+	isLong := `[...document.querySelectorAll("#lock table, .who")].some((e) => e.innerText.includes(` + js(strings.Repeat("o", 201)) + `))`
+	lab.Want(t, "page shows a long owner name in full", browser.Eval[bool](p.Page, isLong), false)
 }
 
 func TestPageRemovesSecretTokenFromAddress(t *testing.T) {
-	s := newScene(t)
-	p := s.ui()
+	_, p := newPage(t)
 	if !strings.Contains(p.url, "#token=") {
 		t.Errorf("printed: %s", p.url)
 	}
 	lab.Want(t, "address bar", browser.Eval[string](p.Page, "location.href"), p.origin()+"/")
 	lab.Want(t, "cookies", browser.Eval[string](p.Page, "document.cookie"), "")
 	elsewhere := browser.Eval[[]string](p.Page, `performance.getEntriesByType("resource").map((e) => e.name).filter((n) => !n.startsWith(location.origin + "/"))`)
-	if len(elsewhere) > 0 {
-		t.Errorf("the page requested %q from other servers", elsewhere)
-	}
-	if complaints := p.Problems(); len(complaints) > 0 {
-		t.Errorf("the policy blocks %q", complaints)
-	}
+	lab.Want(t, "what the page requested from other servers", strings.Join(elsewhere, " "), "")
+	lab.Want(t, "what the policy blocks", p.Problems(), nil)
 }

@@ -22,8 +22,7 @@ const (
 )
 
 func TestPageShowsTableChangesWithinTwoPolls(t *testing.T) {
-	s := newScene(t)
-	p := s.ui("--every", every)
+	s, p := newPage(t, "--every", every)
 	var holders []*holder
 	for _, key := range []string{"deploy/prod", "import/7", "import/8"} {
 		h := s.hold(key)
@@ -48,14 +47,12 @@ func TestPageShowsTableChangesWithinTwoPolls(t *testing.T) {
 	got := browser.Eval[map[string]string](p.Page, `Object.fromEntries([...document.querySelectorAll(".row")].map((r) =>
 		[r.querySelector("a").textContent, r.querySelector(".c-state").textContent + " " + r.querySelector(".c-token").textContent]))`)
 	lab.Want(t, "the page shows", js(got), js(want))
-	if browser.Eval[string](p.Page, `getComputedStyle(document.querySelector(".c-layout")).display`) != "none" {
-		t.Error("the page has a column of layouts, although all layouts are equal")
-	}
+	display := browser.Eval[string](p.Page, `getComputedStyle(document.querySelector(".c-layout")).display`)
+	lab.Want(t, "display of the column of layouts, which are all equal", display, "none")
 }
 
 func TestLeaseBarOnPageShrinksUntilRenewal(t *testing.T) {
-	s := newScene(t)
-	p := s.ui()
+	s, p := newPage(t)
 	s.hold("job", "-l", "10s")
 	p.Wait(says("job", "held"))
 	p.Run(`globalThis.full = () => Number(/scaleX\(([0-9.e-]+)\)/.exec(` + rowOf("job") + `.querySelector(".bar i").style.transform)[1])`)
@@ -64,8 +61,7 @@ func TestLeaseBarOnPageShrinksUntilRenewal(t *testing.T) {
 }
 
 func TestPageShowsKilledHolderAsDeadAfterLeaseExpires(t *testing.T) {
-	s := newScene(t)
-	p := s.ui("--every", every)
+	s, p := newPage(t, "--every", every)
 	began := time.Now()
 	h := s.hold("job", short...)
 	p.Wait(says("job", "held"))
@@ -90,8 +86,7 @@ func TestPageShowsKilledHolderAsDeadAfterLeaseExpires(t *testing.T) {
 }
 
 func TestTimelineOfLockShowsTakeoverWithBothTokens(t *testing.T) {
-	s := newScene(t)
-	p := s.ui("--every", "300ms")
+	s, p := newPage(t, "--every", "300ms")
 	first := s.hold("job", append([]string{"LEASEHOLD_OWNER=first"}, long...)...)
 	p.Wait(says("job", "held", first.token))
 	p.to("?lock=job")
@@ -106,22 +101,19 @@ func TestTimelineOfLockShowsTakeoverWithBothTokens(t *testing.T) {
 }
 
 func TestPageShowsThatLockWasBrokenOnAnotherPage(t *testing.T) {
-	s := newScene(t)
-	p := s.ui("--allow-break", "--every", every)
+	s, p := newPage(t, "--allow-break", "--every", every)
 	h := s.hold("import/7")
 	p.to("?lock=import/7")
 	second := p.Another()
 	second.Open(p.origin() + "/?lock=import/7")
 	second.Wait(`document.querySelector("#lock .pill.held")`)
 
-	p.Wait(`!document.querySelector("#lock button.danger").hidden`)
-	p.Run(`document.querySelector("#lock button.danger").click()`)
-	p.Wait(`document.getElementById("typed") && ` + js([]string{h.token, "Token", "Held since", "Last renewal", "Layout"}) +
+	p.clickBreak()
+	p.Wait(js([]string{h.token, "Token", "Held since", "Last renewal", "Layout"}) +
 		`.every((w) => document.querySelector("#dialog dl").innerText.includes(w)) && !document.querySelector("#dialog pre")`)
 	p.Type("import/")
-	if !browser.Eval[bool](p.Page, `document.querySelector("#dialog button[type=submit]").disabled`) {
-		t.Error("the break button is enabled after half of the key")
-	}
+	disabled := browser.Eval[bool](p.Page, `document.querySelector("#dialog button[type=submit]").disabled`)
+	lab.Want(t, "break button is disabled after half of the key", disabled, true)
 	p.Type("7\tstuck since noon\r")
 	p.Wait(`document.querySelector(".result.broken")`)
 	const told = `document.getElementById("lock").innerText.includes("stuck since noon")`
@@ -142,13 +134,10 @@ func TestPageShowsThatLockWasBrokenOnAnotherPage(t *testing.T) {
 }
 
 func TestBreakButtonOfStalePageDoesNotBreakLockOfNewHolder(t *testing.T) {
-	s := newScene(t)
-	p := s.ui("--allow-break")
+	s, p := newPage(t, "--allow-break")
 	first := s.hold("job")
 	p.to("?lock=job")
-	p.Wait(`!document.querySelector("#lock button.danger").hidden`)
-	p.Run(`document.querySelector("#lock button.danger").click()`)
-	p.Wait(`document.getElementById("typed")`)
+	p.clickBreak()
 	first.interrupt()
 	second := s.hold("job")
 	p.Type("job\r")
@@ -160,13 +149,10 @@ func TestBreakButtonOfStalePageDoesNotBreakLockOfNewHolder(t *testing.T) {
 }
 
 func TestPageShowsBreakWithoutReplyAsUnknown(t *testing.T) {
-	s := newScene(t)
-	p := s.ui("--allow-break")
+	s, p := newPage(t, "--allow-break")
 	s.hold("job")
 	p.to("?lock=job")
-	p.Wait(`!document.querySelector("#lock button.danger").hidden`)
-	p.Run(`document.querySelector("#lock button.danger").click()`)
-	p.Wait(`document.getElementById("typed")`)
+	p.clickBreak()
 	lab.OK(t, p.server.process.Stop())
 	p.Type("job\r")
 	p.Wait(`document.querySelector(".result").textContent === "Breaking…"`)
@@ -175,48 +161,39 @@ func TestPageShowsBreakWithoutReplyAsUnknown(t *testing.T) {
 }
 
 func TestPageHasBreakButtonOnlyIfAllowBreakIsSet(t *testing.T) {
-	s := newScene(t)
-	p := s.ui()
+	s, p := newPage(t)
 	s.hold("job")
 	p.to("?lock=job")
 	p.Wait(`document.querySelector(".card")`)
-	if !browser.Eval[bool](p.Page, `document.querySelector("#lock button.danger").hidden`) {
-		t.Error("the page shows the break button")
-	}
+	lab.Want(t, "break button is hidden", browser.Eval[bool](p.Page, `document.querySelector("#lock button.danger").hidden`), true)
 }
 
 func TestPageReconnectsToRestartedServer(t *testing.T) {
-	s := newScene(t)
 	flags := []string{"--addr", "127.0.0.1:" + freePort(t), "--token-file", "token"}
-	p := s.ui(flags...)
+	s, p := newPage(t, flags...)
 	h := s.hold("job")
 	p.Wait(says("job", "held", h.token))
 	p.Run(rowOf("job") + `.querySelector("a").click()`)
 	p.Wait(inLock(h.token))
 	p.server.kill()
 	p.Wait(`/stale since \d\d:\d\d:\d\d/.test(document.getElementById("banner").textContent) && document.getElementById("live").textContent === "stale"`)
-	if !browser.Eval[bool](p.Page, inLock(h.token)) {
-		t.Error("the stale page no longer shows the lock")
-	}
+	lab.Want(t, "stale page shows the lock", browser.Eval[bool](p.Page, inLock(h.token)), true)
 	view := func(query string) {
 		p.Run(`history.pushState(null, "", "/` + query + `"); dispatchEvent(new Event("popstate"))`)
 	}
 	view("?lock=other")
 	p.Wait(inLock("not read yet"))
-	if browser.Eval[bool](p.Page, inLock(h.token)+" || "+inLock("Nobody")+" || "+inLock("no record")) {
-		t.Error("the stale page shows the state of a lock that it has not received")
-	}
+	state := browser.Eval[bool](p.Page, inLock(h.token)+" || "+inLock("Nobody")+" || "+inLock("no record"))
+	lab.Want(t, "stale page shows the state of a lock that it has not received", state, false)
 	view("")
-	again := s.start(append([]string{"ui"}, flags...)...)
-	again.line()
+	s.start(append([]string{"ui"}, flags...)...).line()
 	p.Wait(`document.getElementById("live").textContent === "live" && document.getElementById("banner").hidden`)
 	next := s.hold("other")
 	p.Wait(says("other", "held", next.token))
 }
 
 func TestPageShowsHoldersAsUnknownDuringDynamoDBOutage(t *testing.T) {
-	s := newScene(t)
-	p := s.ui()
+	s, p := newPage(t)
 	h := s.hold("job", "-l", "6s")
 	s.hold("other")
 	p.Wait(says("job", "held", h.token))
@@ -234,45 +211,37 @@ func TestPageShowsHoldersAsUnknownDuringDynamoDBOutage(t *testing.T) {
 	p.Run(rowOf("job") + `.querySelector("a").click()`)
 	p.Wait(unknown + `.test(document.querySelector("#lock .pill").textContent) && ` + unknown + `.test(document.querySelector(".card").innerText)`)
 	p.Wait(`(globalThis.from ??= performance.now()) && performance.now() - from > 6000`) // wait until the lease has expired
-	if browser.Eval[bool](p.Page, "amber") {
-		t.Error("during the outage, the page showed a holder as expiring or dead")
-	}
+	lab.Want(t, "page showed a holder as expiring or dead during the outage", browser.Eval[bool](p.Page, "amber"), false)
 	lab.OK(t, s.local.process.Continue())
 	p.Wait(`document.getElementById("live").textContent === "live" && document.getElementById("banner").hidden`)
 }
 
 func TestPageAsksForNewURLIfSecretTokenChanged(t *testing.T) {
-	s := newScene(t)
 	flags := []string{"--addr", "127.0.0.1:" + freePort(t)}
-	p := s.ui(flags...)
+	s, p := newPage(t, flags...)
 	p.server.kill()
 	p.Wait(`document.getElementById("live").textContent === "stale"`)
-	again := s.start(append([]string{"ui"}, flags...)...)
-	url := again.line()
+	url := s.start(append([]string{"ui"}, flags...)...).line()
 	p.Wait(`document.getElementById("banner").textContent.includes("Open the URL that leasehold ui printed")`)
 	p.Open(url)
 	p.Wait(`document.getElementById("live").textContent === "live"`)
 }
 
 func TestPageCanStopAndResumeReadingTable(t *testing.T) {
-	s := newScene(t)
-	p := s.ui()
+	s, p := newPage(t)
 	p.Wait(`/^[0-9.]+ read units\/s$/.test(document.getElementById("reading").textContent)`)
 	const set = `(v) => { const r = document.getElementById("rate"); r.value = v; r.dispatchEvent(new Event("change")) }`
 	p.Run(`(` + set + `)("0")`)
 	p.Wait(`document.getElementById("banner").textContent.startsWith("Reading is stopped")`)
 	h := s.hold("job")
 	p.Wait(`document.getElementById("reading").textContent === "0.0 read units/s"`)
-	if browser.Eval[bool](p.Page, `Boolean(`+rowOf("job")+`)`) {
-		t.Error("the page read the table although reading was stopped")
-	}
+	lab.Want(t, "page read the table although reading was stopped", browser.Eval[bool](p.Page, `Boolean(`+rowOf("job")+`)`), false)
 	p.Run(`(` + set + `)("100")`)
 	p.Wait(says("job", "held", h.token))
 }
 
 func TestPageListsDeadHoldersFirstByDefault(t *testing.T) {
-	s := newScene(t)
-	p := s.ui()
+	s, p := newPage(t)
 	s.hold("a")
 	s.hold("b", short...).kill()
 	s.hold("c")

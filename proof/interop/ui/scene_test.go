@@ -135,10 +135,7 @@ func (s *scene) start(args ...string) *running {
 	cmd.Stderr = r.stderr
 	in, out := io.Pipe()
 	cmd.Stdout = out
-	var err error
-	if r.process, err = process.Start(cmd); err != nil {
-		s.t.Fatal(err)
-	}
+	r.process = lab.Must(process.Start(cmd))(s.t)
 	go func() {
 		<-r.process.Ended()
 		_ = out.Close()
@@ -250,12 +247,23 @@ func (s *scene) ui(flags ...string) *page {
 	return p
 }
 
+// newPage returns a scene, and the page of a leasehold ui process for the scene's empty lock table.
+func newPage(t testing.TB, flags ...string) (*scene, *page) {
+	t.Helper()
+	s := newScene(t)
+	return s, s.ui(flags...)
+}
+
+// clickBreak clicks the break button of a lock's view, and waits for the dialog.
+func (p *page) clickBreak() {
+	p.Wait(`!document.querySelector("#lock button.danger").hidden`)
+	p.Run(`document.querySelector("#lock button.danger").click()`)
+	p.Wait(`document.getElementById("typed")`)
+}
+
 // origin returns the page's URL up to and including the port.
 func (p *page) origin() string {
-	u, err := url.Parse(p.url)
-	if err != nil {
-		panic(err)
-	}
+	u := lab.Must(url.Parse(p.url))(p.server.t)
 	return u.Scheme + "://" + u.Host
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"flag"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,8 +15,7 @@ import (
 )
 
 func TestPageIsUsableWithKeyboardAlone(t *testing.T) {
-	s := newScene(t)
-	p := s.ui()
+	s, p := newPage(t)
 	for _, key := range []string{"a/1", "b/2", "b/3"} {
 		s.hold(key)
 	}
@@ -42,8 +42,7 @@ func TestPageIsUsableWithKeyboardAlone(t *testing.T) {
 }
 
 func TestArrowKeysAndEnterShowDetailsOfLock(t *testing.T) {
-	s := newScene(t)
-	p := s.ui()
+	s, p := newPage(t)
 	for _, key := range []string{"a/1", "b/2", "b/3"} {
 		s.hold(key)
 	}
@@ -85,8 +84,7 @@ func TestArrowKeysAndEnterShowDetailsOfLock(t *testing.T) {
 }
 
 func TestCopiedLinkRestoresViewOfPage(t *testing.T) {
-	s := newScene(t)
-	p := s.ui()
+	s, p := newPage(t)
 	for _, key := range []string{"deploy/prod", "import/7", "import/8"} {
 		s.hold(key, "LEASEHOLD_OWNER=runner")
 	}
@@ -118,11 +116,9 @@ func TestPageHasNoSeriousAccessibilityProblem(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	axe := lab.Must(browser.Axe(ctx))(t)
-	s := newScene(t)
-	p := s.ui("--allow-break")
+	s, p := newPage(t, "--allow-break")
 	s.hold("job", "--data", "text")
-	dead := s.hold("stuck", short...)
-	dead.kill()
+	s.hold("stuck", short...).kill()
 	p.Wait(says("stuck", "dead"))
 	for _, view := range []struct{ name, query, prepare, ready string }{
 		{"list", "", "", `document.querySelectorAll(".row").length === 2`},
@@ -153,8 +149,7 @@ func TestPageHasNoSeriousAccessibilityProblem(t *testing.T) {
 var screenshots = flag.String("screenshots", "", "write a screenshot of each view to this `folder`")
 
 func TestPageDoesNotTruncateLeaseColumn(t *testing.T) {
-	s := newScene(t)
-	p := s.ui()
+	s, p := newPage(t)
 	s.hold("living")
 	s.hold("stuck", short...).kill()
 	p.Wait(says("stuck", "dead"))
@@ -180,9 +175,7 @@ func TestPageDoesNotTruncateLeaseColumn(t *testing.T) {
 		}
 		return cut;
 	})`)
-	for _, words := range cut {
-		t.Errorf("%q does not fit its column", words)
-	}
+	lab.Want(t, "texts that do not fit their column", strings.Join(cut, "; "), "")
 }
 
 // night returns a scene with locks of several kinds, such as permits of a semaphore.
@@ -212,8 +205,7 @@ func TestEveryViewOfPageFitsScreenAndLogsNoErrors(t *testing.T) {
 	p.Wait(`document.querySelectorAll(".beat").length > 3`)
 	first.kill()
 	next.line()
-	dead := s.hold("queue/mail", append([]string{"LEASEHOLD_OWNER=mailer-2"}, short...)...)
-	dead.kill()
+	s.hold("queue/mail", append([]string{"LEASEHOLD_OWNER=mailer-2"}, short...)...).kill()
 	p.Wait(`document.querySelector(".arrow.takeover")`)
 	p.to("")
 	p.Wait(says("queue/mail", "dead"))
@@ -247,7 +239,5 @@ func TestEveryViewOfPageFitsScreenAndLogsNoErrors(t *testing.T) {
 			}
 		}
 	}
-	if complaints := p.Problems(); len(complaints) > 0 {
-		t.Errorf("problems of the page: %q", complaints)
-	}
+	lab.Want(t, "problems of the page", p.Problems(), nil)
 }

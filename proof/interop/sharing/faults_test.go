@@ -3,6 +3,7 @@
 package sharing
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -40,12 +41,8 @@ func TestDyndbMutexReportsSuccessDespiteDeniedWrite(t *testing.T) {
 		before := m.item(t, "k")
 		peer, front := m.runBehind(t, m.peer)
 		front.Deny("PutItem")
-		if _, err := peer.Ask(t, peers.Request{Do: "acquire", Key: "k"}); err != nil {
-			t.Errorf("error %v: the fault is gone", err)
-		}
-		if !ours.Held(t, held) {
-			t.Error("leasehold lost the lock")
-		}
+		lab.WantErr(t, "acquire, unless the fault is gone", lab.ErrorOf(peer.Ask(t, peers.Request{Do: "acquire", Key: "k"})), nil)
+		lab.Want(t, "leasehold holds the lock", ours.Held(t, held), true)
 		lab.Want(t, "the holder", text(m.item(t, "k"), "holder"), text(before, "holder"))
 	})
 }
@@ -56,9 +53,7 @@ func TestPythonDynamoDBLockSwallowsExceptionsOfCaller(t *testing.T) {
 	with(t, peers.PythonDynamoDBLock, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
 		held := peer.Acquire(t, "k")
-		if reply := peer.Must(t, peers.Request{Do: "with", Lock: held}); reply.Raised {
-			t.Error("the exception left the block: the fault is gone")
-		}
+		lab.Want(t, "fault is gone: the exception left the block", peer.Must(t, peers.Request{Do: "with", Lock: held}).Raised, false)
 		ours.Acquire(t, "k") // succeeds, because the end of the Python block has released the key
 	})
 }
@@ -104,9 +99,7 @@ func TestLeaseholdTTLIsInSecondsUnlikeDyndbMutex(t *testing.T) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
 		year := time.Now().Add(365 * 24 * time.Hour).Unix()
 		peer.Acquire(t, "theirs")
-		if ttl := integer(t, m.item(t, "theirs"), "ttl"); ttl < year {
-			t.Errorf("the peer's ttl is %d: the fault is gone", ttl)
-		}
+		lab.WantRange(t, "the peer's ttl, unless the fault is gone", integer(t, m.item(t, "theirs"), "ttl"), year, math.MaxInt64)
 		ours.Acquire(t, "ours")
 		lab.WantRange(t, "our ttl in seconds", integer(t, m.item(t, "ours"), "ttl"), time.Now().Unix(), year)
 	})
@@ -138,22 +131,18 @@ func TestReleaseInPythonLayoutDeletesRecord(t *testing.T) {
 		})
 		peer.Refused(t, "k")
 		ours.Release(t, held)
-		if item := m.item(t, "k"); item != nil {
-			t.Errorf("the release left %v", item)
-		}
+		lab.Want(t, "item after the release", m.item(t, "k"), nil)
 		peer.Acquire(t, "k")
 
 		// This holder does not renew, because a renewal would restore the attribute that the test
 		// removes below.
 		peers.Run(t, m.ours, m.server.Endpoint, m.settings).Acquire(t, "damaged")
 		item := m.item(t, "damaged")
-		if _, err := m.server.Client().UpdateItem(peers.Patiently(t), &dynamodb.UpdateItemInput{
+		lab.Must(m.server.Client().UpdateItem(peers.Patiently(t), &dynamodb.UpdateItemInput{
 			TableName:        aws.String(m.settings.Table),
 			Key:              map[string]types.AttributeValue{"lock_key": item["lock_key"], "sort_key": item["sort_key"]},
 			UpdateExpression: aws.String("REMOVE expiry_time"),
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		lab.WantErr(t, "without expiry_time", lab.ErrorOf(peer.Ask(t, peers.Request{Do: "acquire", Key: "damaged"})), peers.ErrFailed)
 	})
 }

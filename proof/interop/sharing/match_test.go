@@ -30,24 +30,22 @@ type match struct {
 
 // matches runs a scenario with every peer library on every server.
 func matches(t *testing.T, lease time.Duration, scenario func(t *testing.T, m match)) {
-	for _, e := range engines.All() {
-		t.Run(e.Name, func(t *testing.T) {
-			t.Parallel()
-			server := engines.Run(t, e)
-			for i, p := range append(peers.All(), peers.Dynamolock) {
-				t.Run(p.Name, func(t *testing.T) {
-					if err := p.Install(peers.Patiently(t)); errors.Is(err, peers.ErrNotInstallable) {
-						t.Skip(err)
-					}
-					m := match{peer: p, ours: peers.Ours(p.Layout), server: server, poll: 100 * time.Millisecond, settings: peers.Settings{
-						Table: fmt.Sprintf("locks%d", i), Lease: lease,
-					}}
-					lab.OK(t, p.CreateTable(peers.Patiently(t), server, m.settings))
-					scenario(t, m)
-				})
-			}
-		})
-	}
+	engines.Each(t, func(t *testing.T, e engines.Engine) {
+		t.Parallel()
+		server := engines.Run(t, e)
+		for i, p := range append(peers.All(), peers.Dynamolock) {
+			t.Run(p.Name, func(t *testing.T) {
+				if err := p.Install(peers.Patiently(t)); errors.Is(err, peers.ErrNotInstallable) {
+					t.Skip(err)
+				}
+				m := match{peer: p, ours: peers.Ours(p.Layout), server: server, poll: 100 * time.Millisecond, settings: peers.Settings{
+					Table: fmt.Sprintf("locks%d", i), Lease: lease,
+				}}
+				lab.OK(t, p.CreateTable(peers.Patiently(t), server, m.settings))
+				scenario(t, m)
+			})
+		}
+	})
 }
 
 // bothWays runs a scenario twice: with the peer in the first role and leasehold in the
@@ -113,9 +111,7 @@ func text(item map[string]types.AttributeValue, name string) string {
 func integer(t *testing.T, item map[string]types.AttributeValue, name string) (n int64) {
 	t.Helper()
 	if v, ok := item[name].(*types.AttributeValueMemberN); ok {
-		if _, err := fmt.Sscan(v.Value, &n); err != nil {
-			t.Fatalf("%s is %s: %v", name, v.Value, err)
-		}
+		lab.Must(fmt.Sscan(v.Value, &n))(t)
 	}
 	return n
 }
@@ -156,10 +152,4 @@ func waiting(t *testing.T, c *peers.Call) {
 		t.Fatalf("a waiter was answered while the key was held: %+v, %v", reply.Record, err)
 	default:
 	}
-}
-
-// granted waits until the call is answered, and fails the test unless the key is granted.
-func granted(t *testing.T, c *peers.Call) peers.Reply {
-	t.Helper()
-	return lab.Must(c.Await(t))(t)
 }

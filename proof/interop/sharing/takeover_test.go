@@ -73,7 +73,7 @@ func TestLockLibrariesTakeOverLockOnlyAfterLeaseExpires(t *testing.T) {
 				earliest = end
 			}
 
-			reply := granted(t, wait)
+			reply := lab.Must(wait.Await(t))(t)
 			if reply.At.Before(earliest) {
 				t.Errorf("taken over %v before the lease expired", earliest.Sub(reply.At))
 			}
@@ -113,10 +113,8 @@ func TestWaiterAcquiresLockOnFirstPollAfterRelease(t *testing.T) {
 
 			released := holder.Release(t, held)
 			front.Reset()
-			reply := granted(t, wait)
-			if n := front.Asked(operation); n > perLook {
-				t.Errorf("the waiter polled %d times after the release, want at most once", n/perLook)
-			}
+			reply := lab.Must(wait.Await(t))(t)
+			lab.WantRange(t, "requests of polls after the release, at most one poll", front.Asked(operation), 0, perLook)
 			holder.Refused(t, key)
 			t.Logf("granted %v after the release", reply.At.Sub(released.At).Round(time.Millisecond))
 			waiter.Release(t, reply.ID)
@@ -135,11 +133,9 @@ func TestWaitingLibraryDoesNotTakeOverRenewedLock(t *testing.T) {
 			wait := waiter.Send(peers.Request{Do: "acquire", Key: key, Wait: 10 * time.Minute})
 			elapse(t, 3*m.settings.Lease)
 			waiting(t, wait)
-			if !holder.Held(t, held) {
-				t.Errorf("%s reports the lock as lost", first.Name)
-			}
+			lab.Want(t, first.Name+" reports the lock as held", holder.Held(t, held), true)
 			holder.Release(t, held)
-			waiter.Release(t, granted(t, wait).ID)
+			waiter.Release(t, lab.Must(wait.Await(t))(t).ID)
 		})
 	})
 }
@@ -152,7 +148,7 @@ func TestResumedHolderCannotChangeGrantOfNextHolder(t *testing.T) {
 		wait := ours.Send(peers.Request{Do: "acquire", Key: key, Wait: 10 * time.Minute})
 		sign := lastSign(t, m, peer, key)
 		lab.OK(t, peer.Stop())
-		reply := granted(t, wait)
+		reply := lab.Must(wait.Await(t))(t)
 		if early := sign.Add(m.settings.Lease).Sub(reply.At); versionName(m) != "" && early > 0 {
 			t.Errorf("taken over from a paused holder %v before the lease expired", early)
 		}
@@ -167,9 +163,7 @@ func TestResumedHolderCannotChangeGrantOfNextHolder(t *testing.T) {
 			t.Errorf("the late release failed: %v", err)
 		}
 		peer.Refused(t, key)
-		if !ours.Held(t, reply.ID) {
-			t.Error("leasehold lost the lock to the resumed peer")
-		}
+		lab.Want(t, "leasehold holds the lock despite the resumed peer", ours.Held(t, reply.ID), true)
 		now := ours.Must(t, peers.Request{Do: "get", Key: key}).Record
 		if now == nil || now.Token != reply.Record.Token || now.Owner != reply.Record.Owner {
 			t.Errorf("the record is %+v, want the record of the grant, %+v", now, reply.Record)

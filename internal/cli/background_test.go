@@ -133,7 +133,8 @@ func TestRunCanLeaveChildrenOfCMDAliveOnAnyBackend(t *testing.T) {
 // leasehold must not wait for that process.
 func TestStoppedRunDoesNotWaitForKeptProcessOnAnyBackend(t *testing.T) {
 	t.Parallel()
-	const works = `trap 'sleep 0.1; exit 7' TERM; setsid sh -c 'echo $$ >left; exec sleep 300' & while ! test -s left; do sleep 0.01; done; echo $LEASEHOLD_TOKEN >token; wait`
+	const works = `trap 'sleep 0.1; exit 7' TERM; setsid sh -c 'echo $$ >left; exec sleep 300' & ` +
+		`until grep -qs sleep "/proc/$(cat left 2>&1)/comm"; do sleep 0.01; done; echo $LEASEHOLD_TOKEN >token; wait`
 	begin := func(t *testing.T, command string) (dir string, env []string, shell *process, left, token int) {
 		dir, env = tableEnv(t)
 		shell = startSaying(t, dir, append(env, "WORKS="+works), "sh", "-c",

@@ -138,7 +138,9 @@ func TestReconnectedPageAnnouncesNoDeathAgain(t *testing.T) {
 	s.many(2500, time.Second)
 	p := s.ui("--reads", "2000")
 	const dead, live = `document.querySelector(".state.dead .count").textContent === "2,500"`, `document.getElementById("live").textContent === "live"`
-	pause := func(since string) { p.Wait(`(globalThis.` + since + ` ??= performance.now()) && performance.now() - ` + since + ` > 1500`) }
+	pause := func(since string) {
+		p.Wait(`(globalThis.` + since + ` ??= performance.now()) && performance.now() - ` + since + ` > 1500`)
+	}
 	p.Wait(dead)
 	pause("died") // the page announces deaths once a second
 	p.Run(`const wait = setTimeout; globalThis.setTimeout = (f, ms) => wait(f, ms === 60_000 ? 0 : ms);

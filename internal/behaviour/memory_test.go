@@ -20,11 +20,7 @@ import (
 func heapOf(n int, fn func()) int {
 	inUse := func() int {
 		synctest.Wait()
-		runtime.GC()
-		runtime.GC() // runtime.GC frees objects with finalizers only in its second run
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return int(m.HeapAlloc)
+		return lab.Heap()
 	}
 	before := inUse()
 	fn()

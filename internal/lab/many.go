@@ -2,6 +2,7 @@ package lab
 
 import (
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/leasehold-go/leasehold"
@@ -53,4 +54,14 @@ func ManyKeys(n int) []leasehold.Key {
 		keys = append(keys, leasehold.Key{Partition: fmt.Sprintf("key-%03d", n-i)})
 	}
 	return keys
+}
+
+// Heap returns the memory in bytes that reachable objects of this process use, without the stacks of
+// its goroutines.
+func Heap() int {
+	runtime.GC()
+	runtime.GC() // the first collection runs finalizers; the second frees the finalized objects
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
 }

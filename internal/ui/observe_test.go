@@ -2,7 +2,6 @@ package ui
 
 import (
 	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -215,24 +214,16 @@ func TestUIHistoryShowsHolderDeathAtLeaseEnd(t *testing.T) {
 
 func TestUIHistoryKeepsOnlyNewestSpansAndEvents(t *testing.T) {
 	var w watched
-	before := heap()
+	before := lab.Heap()
 	for i := range 2 * mostEvents {
 		r := grant(string(rune('a'+i%7))+time.Duration(i).String(), "host/1", "v", int64(i))
 		r.Data = make([]byte, 100_000)
 		w.look(0, held(r))
 	}
-	lab.WantRange(t, "memory of the history in bytes", heap()-before, 0, 20_000_000)
+	lab.WantRange(t, "memory of the history in bytes", lab.Heap()-before, 0, 20_000_000)
 	h := w.history
 	if len(h.Spans) != mostSpans || len(h.Events) != mostEvents {
 		t.Errorf("%d spans, %d events", len(h.Spans), len(h.Events))
 	}
 	lab.Want(t, "newest token", h.Spans[mostSpans-1].Token, 2*mostEvents-1)
-}
-
-// heap returns the size of the reachable memory in bytes.
-func heap() int {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	return int(m.HeapAlloc)
 }

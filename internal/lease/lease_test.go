@@ -275,6 +275,24 @@ func TestExpiryDuringSuspendIsReportedAtFirstCallAfterwards(t *testing.T) {
 	})
 }
 
+func TestLossIsNotAttributedToPauseIfRenewalWaitedForSlot(t *testing.T) {
+	var hang chan struct{}
+	inWorld(t, func(c *Leases, _ *Terms) {
+		hang = make(chan struct{})
+		c.Scheduler = renewals.New(1, func(f func()) { go f() }, c.Requests.Chance)
+		for range 4 { // these renewals hang, so no slot becomes free
+			c.Scheduler.Add(renewals.Times{Every: time.Hour, Trust: time.Hour}, time.Hour, 1, func() renewals.Outcome {
+				<-hang
+				return renewals.Over
+			})
+		}
+	}, func(t *testing.T, w *world) {
+		defer close(hang)
+		elapse(18 * time.Second)
+		w.lostBy(t, Expired) // the reason is not Paused, because the renewal was due and waited for a slot
+	})
+}
+
 func TestSuspendOfMachineShortensExpiryTimer(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		w.suspend(10 * time.Second)

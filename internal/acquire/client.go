@@ -214,11 +214,12 @@ func (k *Keys) detached(fn func()) <-chan struct{} {
 	return done
 }
 
-// IsInDoubt reports whether version belongs to an attempt that this client has abandoned before its
-// outcome was known. If the record shows such an attempt, no caller holds the key, and this client
-// takes the key over at once.
-func (k *Keys) IsInDoubt(key protocol.Key, version string) bool {
-	return k.InDoubt.Has(key, version, k.Now().Mono)
+// IsInDoubt reports whether the record r shows a grant that this client has abandoned before its
+// outcome was known: an attempt of its own, or a hand-over to its queue entry. Then no caller holds
+// the key, and this client takes the key over at once.
+func (k *Keys) IsInDoubt(key protocol.Key, r protocol.Record) bool {
+	now := k.Now().Mono
+	return k.InDoubt.Has(key, r.Version, now) || r.Grant != "" && k.InDoubt.Has(key, r.Grant, now)
 }
 
 // Freeing returns a write that releases a key. DynamoDB applies the write only if the key's record

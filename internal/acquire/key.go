@@ -188,7 +188,7 @@ func (w *waiter) noteHolder(held *protocol.Record, v observed.Version, now decid
 func (w *waiter) isOurs(r protocol.Record) bool {
 	_, granted := w.tried.Find(r.Version)
 	_, handed := attempts.Find(w.queue.entries, r.Grant)
-	return granted || handed || w.c.IsInDoubt(w.want.Key, r.Version) || r.Grant != "" && w.c.IsInDoubt(w.want.Key, r.Grant)
+	return granted || handed || w.c.IsInDoubt(w.want.Key, r)
 }
 
 // refresh reads the row of the holder's session if necessary, and joins the queue of the

@@ -58,7 +58,7 @@ func (w *Observation) Look(ctx context.Context) error {
 	// The send time of the request counts, not the time of the reply: the holder may have renewed
 	// while the reply was in flight. If the record shows an attempt in doubt, no caller holds the
 	// key, so the holder counts as dead at once.
-	w.Dead = asked.Mono >= deadAt || w.c.IsInDoubt(w.key, r.Version)
+	w.Dead = asked.Mono >= deadAt || w.c.IsInDoubt(w.key, r)
 	w.NewGrant = liveness.IsNewGrant(w.Holder, r)
 	w.Holder, w.since, w.deadAt = &r, v.Granted, deadAt
 	return nil

@@ -344,6 +344,11 @@ func TestAcquireUsesHandOverMeantForCancelledCallOfSameClient(t *testing.T) {
 		lab.Elapse(15 * time.Second) // all requests of the waiter are lost, so its entry stays in the queue
 		w.Release(l.lock)
 		l.wires[0].SetFault(nil)
+		for seen, err := range l.heads[0].Watch(t.Context(), "job") {
+			lab.OK(t, err)
+			lab.Want(t, "Watch shows a dead holder", seen.Dead, true) // no caller holds the key
+			break
+		}
 		began := time.Now()
 		lock := w.Acquire(l.heads[0], "job")
 		lab.WantTook(t, "time for which Acquire waited", began, 0, time.Second)

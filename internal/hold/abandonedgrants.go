@@ -80,7 +80,7 @@ func (u *keyInDoubt) check() (free bool) {
 		return false
 	}
 	r, err := c.Decode(u.key, item)
-	if item == nil || err != nil || r.Released || r.Owner != u.s.owner || !c.keys.IsInDoubt(u.key, r.Version) {
+	if item == nil || err != nil || r.Released || r.Owner != u.s.owner || !c.keys.IsInDoubt(u.key, r) {
 		return true
 	}
 	hold := protocol.Hold{Key: u.key, Owner: r.Owner, Grants: []string{r.Grant}, Token: r.Token, Versions: []string{r.Version}}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
 // all acquires the keys of a call of All, one after the other, in sorted order. Every call uses
@@ -65,9 +66,9 @@ func (w *call) acquireAll() error {
 	return nil
 }
 
-// acquireNext acquires the key of left[0], the first key that the call does not hold yet. Usually
-// it sends a grant without a read. If this grant does not acquire the key, acquireNext calls
-// readAhead before it waits.
+// acquireNext acquires the key of left[0], the first key that the call does not hold yet. It sends a
+// grant without a read, unless the record was read lately. If this grant does not acquire the key,
+// acquireNext calls readAhead before it waits.
 func (w *call) acquireNext(left []*waiter) (Holding, error) {
 	of := left[0]
 	w.mu.Lock()
@@ -88,7 +89,7 @@ func (w *call) acquireNext(left []*waiter) (Holding, error) {
 	if err := of.recall(); err != nil {
 		return nil, err
 	}
-	if !of.view.Known {
+	if !of.view.Known || durations.Less(w.c.Now().Mono, of.view.Looked) > decide.Lately {
 		h, err := of.take()
 		if h != nil {
 			return h, nil

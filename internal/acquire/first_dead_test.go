@@ -182,6 +182,22 @@ func TestNonBlockingAcquireAllTakesOverOwnAbandonedGrant(t *testing.T) {
 	})
 }
 
+// The caller's clock is ahead, so both holders appear dead. While the call observes the holder of
+// "a", the session of the holder of "b" is renewed, and "b" is released.
+func TestNonBlockingAcquireAllReadsKeyAgainAfterObservation(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		w.LeavesHeld(lab.Config(), night, "a")
+		s, _ := w.Client(lab.SharedConfig())
+		b, _ := w.Acquire(s, "b"), w.Acquire(s, "c")
+		ahead := &lab.Jumps{}
+		ahead.Wall.Store(int64(time.Hour))
+		c, _ := w.Client(lab.Config(), ahead.Edit)
+		time.AfterFunc(10*time.Second, func() { w.Release(b) })
+		w.Release(w.AcquireAll(c, leasehold.Keys("a", "b"), leasehold.NoWait()))
+		_ = s.Close(t.Context())
+	})
+}
+
 func TestNonBlockingAcquireAllAcquiresKeysOfClosedClient(t *testing.T) {
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		c, _ := w.Client(cfg)

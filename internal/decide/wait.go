@@ -156,10 +156,10 @@ const (
 	Look                 // read the record after the pause
 )
 
-// lately is the longest age of a read on which a waiter bases a takeover. If many waiters poll the
+// Lately is the longest age of a read on which a waiter bases a takeover. If many waiters poll the
 // key, the last read is often older, and another waiter has probably taken the key over since. So
 // the waiter reads again.
-const lately = time.Second
+const Lately = time.Second
 
 // Next returns the next step of a waiter, and the pause before it. Pauses between reads grow with
 // the age of the grant, as Pause describes. Once the holder is dead, a waiter that has read the
@@ -170,7 +170,7 @@ func Next(v View, now time.Duration, u float64) (Move, time.Duration) {
 		return Take, 0
 	case v.Ours:
 		return TakeOver, 0
-	case now >= v.Dead && durations.Less(now, v.Looked) > lately:
+	case now >= v.Dead && durations.Less(now, v.Looked) > Lately:
 		return Look, 0
 	case now >= v.Dead:
 		return TakeOver, 0

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// Time limit for the reply to a brief request (see exchange). The limit applies to a Region as
-	// soon as the Region has replied to a brief request or to a probe within this time.
+	// Time limit for the reply to a brief request (see kind). The limit applies to a Region's reads, or
+	// writes, as soon as the Region has replied to one of them within this time. A probe is a read.
 	silence = time.Second
 	// A timeout counts as a failure of the Region only if the request has waited at least this long
 	// for a reply. A timeout after a shorter wait shows nothing about the Region.
@@ -38,8 +38,17 @@ type exchange struct {
 	sent, ended   time.Duration
 	limit         time.Duration // deadline of the request's context; zero if the context has none
 	err           error
-	brief         bool // whether the request is a write, or a strongly consistent read of one item
+	kind          kind
 }
+
+// kind is a kind of request. Brief requests are writes, and strongly consistent reads of one item.
+type kind int
+
+const (
+	notBrief kind = iota
+	read
+	write
+)
 
 // outcome is what one exchange shows about its Region: that the Region serves requests, that the
 // Region has failed, or nothing.
@@ -73,10 +82,10 @@ type course struct {
 	moves   int // how often requests have moved to another Region so far
 	// Error that made requests leave the previous Region; nil while requests go to the home Region.
 	left error
-	// Whether the current Region has replied to a brief request within one second (silence) since
-	// requests moved to it. It is also true after requests have returned to the home Region,
-	// because that Region has replied to each probe within one second.
-	quick bool
+	// For each kind of brief request, whether the current Region has replied to one within one second
+	// (silence) since requests moved to it. For reads, it is also true after requests have returned to
+	// the home Region, because that Region has replied to each probe within one second.
+	quick [write + 1]bool
 	// Time when requests last returned to the home Region; zero if they never returned.
 	back time.Duration
 
@@ -98,7 +107,7 @@ func (c *course) note(e exchange, mayLeave bool) {
 	}
 	switch e.outcome() {
 	case serves:
-		c.quick = c.quick || e.brief && durations.Less(e.ended, e.sent) <= silence
+		c.quick[e.kind] = c.quick[e.kind] || e.kind != notBrief && durations.Less(e.ended, e.sent) <= silence
 	case failed:
 		if mayLeave {
 			c.leave(e.ended, e.err)
@@ -119,7 +128,7 @@ func (c *course) leave(now time.Duration, why error) {
 }
 
 func (c *course) move(to int, why error) {
-	c.at, c.moves, c.left, c.quick = to, c.moves+1, why, false
+	c.at, c.moves, c.left, c.quick = to, c.moves+1, why, [write + 1]bool{}
 }
 
 // probes reports whether the DB must send a probe to the home Region now, in addition to a
@@ -148,6 +157,6 @@ func (c *course) noteProbe(e exchange) {
 		c.move(0, nil)
 		// The home Region has replied to every probe of the current series within one second
 		// (silence).
-		c.quick = true
+		c.quick[read] = true
 	}
 }

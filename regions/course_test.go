@@ -67,12 +67,12 @@ func TestOutcomesOfRequestsDetermineWhichRegionIsUsedNext(t *testing.T) {
 	type step func(*course)
 	fails := func(at time.Duration) step {
 		return func(c *course) {
-			c.note(exchange{region: c.at, moves: c.moves, sent: at, ended: at, err: errReset, brief: true}, true)
+			c.note(exchange{region: c.at, moves: c.moves, sent: at, ended: at, err: errReset, kind: write}, true)
 		}
 	}
 	answers := func(at, took time.Duration) step {
 		return func(c *course) {
-			c.note(exchange{region: c.at, moves: c.moves, sent: at, ended: at + took, brief: true}, true)
+			c.note(exchange{region: c.at, moves: c.moves, sent: at, ended: at + took, kind: write}, true)
 		}
 	}
 	scans := func(c *course) { c.note(exchange{region: c.at, moves: c.moves, ended: 1}, true) }
@@ -87,28 +87,29 @@ func TestOutcomesOfRequestsDetermineWhichRegionIsUsedNext(t *testing.T) {
 		return func(c *course) { c.noteProbe(exchange{sent: at, ended: at, limit: at + silence}) }
 	}
 	const s = time.Second
+	none, reads, writes := [write + 1]bool{}, [write + 1]bool{read: true}, [write + 1]bool{write: true}
 	for name, c := range map[string]struct {
 		steps []step
 		at    int
-		quick bool
+		quick [write + 1]bool // kinds of requests with the short time limit
 	}{
-		"starts in home Region":                  {nil, 0, false},
-		"quick reply shortens time limit":        {[]step{answers(0, s)}, 0, true},
-		"slow reply does not shorten it":         {[]step{answers(0, s+1)}, 0, false},
-		"later slow reply does not lengthen it":  {[]step{answers(0, s), answers(2*s, s+1)}, 0, true},
-		"leaves failed Region":                   {[]step{fails(s)}, 1, false},
-		"scan does not shorten time limit":       {[]step{scans}, 0, false},
-		"move restores time limit":               {[]step{answers(0, s), fails(s)}, 1, false},
-		"leaves second failed Region":            {[]step{fails(s), fails(2 * s)}, 2, false},
-		"returns home if all others fail":        {[]step{fails(s), fails(2 * s), fails(3 * s)}, 0, false},
-		"returns home after 30 s of probes":      {[]step{fails(s), probed(10*s, 40*s, nil)}, 0, true},
-		"returns home after exactly 30 s":        {[]step{fails(s), probedAt(10 * s), probedAt(40 * s)}, 0, true},
-		"stays away after 25 s of probes":        {[]step{fails(s), probed(10*s, 35*s, nil)}, 1, false},
-		"stays away if a probe failed":           {[]step{fails(s), probed(10*s, 20*s, nil), probed(25*s, 25*s, errReset), probed(30*s, 55*s, nil)}, 1, false},
-		"stays away twice as long after relapse": {[]step{fails(s), probed(10*s, 40*s, nil), fails(100 * s), probed(110*s, 165*s, nil)}, 1, false},
-		"returns home after twice as long":       {[]step{fails(s), probed(10*s, 40*s, nil), fails(100 * s), probed(110*s, 170*s, nil)}, 0, true},
-		"failure after two minutes is relapse":   {[]step{fails(s), probedAt(10 * s), probedAt(40 * s), fails(40*s + relapse), probed(170*s, 205*s, nil)}, 1, false},
-		"later failure is no relapse":            {[]step{fails(s), probed(10*s, 40*s, nil), fails(200 * s), probed(210*s, 240*s, nil)}, 0, true},
+		"starts in home Region":                  {nil, 0, none},
+		"quick reply shortens time limit":        {[]step{answers(0, s)}, 0, writes},
+		"slow reply does not shorten it":         {[]step{answers(0, s+1)}, 0, none},
+		"later slow reply does not lengthen it":  {[]step{answers(0, s), answers(2*s, s+1)}, 0, writes},
+		"leaves failed Region":                   {[]step{fails(s)}, 1, none},
+		"scan does not shorten time limit":       {[]step{scans}, 0, none},
+		"move restores time limit":               {[]step{answers(0, s), fails(s)}, 1, none},
+		"leaves second failed Region":            {[]step{fails(s), fails(2 * s)}, 2, none},
+		"returns home if all others fail":        {[]step{fails(s), fails(2 * s), fails(3 * s)}, 0, none},
+		"returns home after 30 s of probes":      {[]step{fails(s), probed(10*s, 40*s, nil)}, 0, reads},
+		"returns home after exactly 30 s":        {[]step{fails(s), probedAt(10 * s), probedAt(40 * s)}, 0, reads},
+		"stays away after 25 s of probes":        {[]step{fails(s), probed(10*s, 35*s, nil)}, 1, none},
+		"stays away if a probe failed":           {[]step{fails(s), probed(10*s, 20*s, nil), probed(25*s, 25*s, errReset), probed(30*s, 55*s, nil)}, 1, none},
+		"stays away twice as long after relapse": {[]step{fails(s), probed(10*s, 40*s, nil), fails(100 * s), probed(110*s, 165*s, nil)}, 1, none},
+		"returns home after twice as long":       {[]step{fails(s), probed(10*s, 40*s, nil), fails(100 * s), probed(110*s, 170*s, nil)}, 0, reads},
+		"failure after two minutes is relapse":   {[]step{fails(s), probedAt(10 * s), probedAt(40 * s), fails(40*s + relapse), probed(170*s, 205*s, nil)}, 1, none},
+		"later failure is no relapse":            {[]step{fails(s), probed(10*s, 40*s, nil), fails(200 * s), probed(210*s, 240*s, nil)}, 0, reads},
 	} {
 		t.Run(name, func(t *testing.T) {
 			on := course{regions: 3}

@@ -21,12 +21,12 @@
 // refuses them, or that rejects a write because the write's condition is false. Requests also stay
 // if the caller cancels a request.
 //
-// A brief request is a write or a read of one item. Once a Region has replied to a brief request or
-// a probe (see below) within a second, each later brief request to this Region waits only one
-// second for its reply. After requests have moved to another Region, this limit does not apply until
-// the new Region has replied within a second, too. Any other request waits for the time limit of
-// its attempt. If this process notices a timeout late, the process itself was paused, and the
-// timeout shows nothing about the Region.
+// Once a Region has replied to a write within a second, each later write to this Region waits only
+// one second for its reply. The same applies to reads of one item, of which a probe (see below) is
+// one: a Region may be slow with writes alone. After requests have moved to another Region, this
+// limit does not apply until the new Region has replied within a second, too. Any other request
+// waits for the time limit of its attempt. If this process notices a timeout late, the process
+// itself was paused, and the timeout shows nothing about the Region.
 //
 // While requests go to another Region, DB also sends probes. A probe is a strongly consistent
 // read in the home Region. DB sends it together with a request, at most every five seconds.

@@ -157,9 +157,9 @@ func (d *DB) ask(name string, t *table) {
 }
 
 // begin chooses the Region for a request, and returns the request's exchange. The parameter "key"
-// is the item's key, or nil if the request is not brief (see exchange). If quick is true, the
+// is the item's key, or nil if the request is not brief (see kind). If quick is true, the
 // request waits only one second. The method calls ask, and sends a due probe.
-func (d *DB) begin(name string, key map[string]types.AttributeValue) (e exchange, t *table, quick bool) {
+func (d *DB) begin(name string, of kind, key map[string]types.AttributeValue) (e exchange, t *table, quick bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	t = d.table(name)
@@ -167,12 +167,12 @@ func (d *DB) begin(name string, key map[string]types.AttributeValue) (e exchange
 	if key != nil {
 		t.last = key
 	}
-	e = exchange{moves: d.course.moves, sent: d.now(), brief: key != nil}
+	e = exchange{moves: d.course.moves, sent: d.now(), kind: of}
 	if t.verdict.mayLeave() {
 		if t.last != nil && d.course.probes(e.sent) {
 			go d.probe(name, t.last)
 		}
-		e.region, quick = d.course.at, d.course.quick && e.brief
+		e.region, quick = d.course.at, d.course.quick[of]
 	}
 	return e, t, quick
 }
@@ -191,10 +191,10 @@ func (d *DB) probe(name string, key map[string]types.AttributeValue) {
 }
 
 // send sends a request to the Region that the method "begin" chooses.
-func send[In, Out any](ctx context.Context, d *DB, name *string, key map[string]types.AttributeValue, in In, optFns []func(*dynamodb.Options),
+func send[In, Out any](ctx context.Context, d *DB, name *string, of kind, key map[string]types.AttributeValue, in In, optFns []func(*dynamodb.Options),
 	call func(*dynamodb.Client, context.Context, In, ...func(*dynamodb.Options)) (Out, error),
 ) (Out, error) {
-	e, t, quick := d.begin(aws.ToString(name), key)
+	e, t, quick := d.begin(aws.ToString(name), of, key)
 	if quick {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, silence)

@@ -273,6 +273,34 @@ func TestAlwaysSlowRegionCausesNoFailover(t *testing.T) {
 	})
 }
 
+// Reads that are answered within a second must not shorten the time limit of writes: every write
+// would then end without an answer, in one Region after the other.
+func TestSlowWritesBesideQuickReadsLoseNoLocks(t *testing.T) {
+	inRegions(t, func(t *testing.T, w *world) {
+		_, client := w.process(0, lab.Config())
+		_, other := w.process(0, lab.Config())
+		var locks []*leasehold.Lock
+		var waits []<-chan *leasehold.Lock
+		for n := range 8 {
+			locks = append(locks, w.Acquire(client, fmt.Sprint(n)), w.Acquire(other, fmt.Sprint("other ", n)))
+			waits = append(waits, w.Queue(client, fmt.Sprint("other ", n)))
+		}
+		for n := range names {
+			w.darken(n, lab.On(isUpdate, lab.Slow(1500*time.Millisecond)))
+		}
+		lab.Elapse(time.Minute)
+		lab.Want(t, "locks lost", lab.Lost(locks), 0)
+		for _, lock := range locks {
+			_ = lock.Release(t.Context())
+		}
+		for _, wait := range waits {
+			w.Release(<-wait)
+		}
+	})
+}
+
+func isUpdate(c lab.Call) bool { return c.Op == "UpdateItem" }
+
 func TestRequestsDoNotReturnToSlowHomeRegion(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		db, client := w.process(0, lab.Config())

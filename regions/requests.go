@@ -8,27 +8,27 @@ import (
 
 // GetItem implements leasehold.DB.
 func (d *DB) GetItem(ctx context.Context, in *dynamodb.GetItemInput, optFns ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
-	return send(ctx, d, in.TableName, in.Key, in, optFns, (*dynamodb.Client).GetItem)
+	return send(ctx, d, in.TableName, read, in.Key, in, optFns, (*dynamodb.Client).GetItem)
 }
 
 // UpdateItem implements leasehold.DB.
 func (d *DB) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, optFns ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
-	return send(ctx, d, in.TableName, in.Key, in, optFns, (*dynamodb.Client).UpdateItem)
+	return send(ctx, d, in.TableName, write, in.Key, in, optFns, (*dynamodb.Client).UpdateItem)
 }
 
 // DeleteItem implements leasehold.DB.
 func (d *DB) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, optFns ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error) {
-	return send(ctx, d, in.TableName, in.Key, in, optFns, (*dynamodb.Client).DeleteItem)
+	return send(ctx, d, in.TableName, write, in.Key, in, optFns, (*dynamodb.Client).DeleteItem)
 }
 
 // Query implements leasehold.DB.
 func (d *DB) Query(ctx context.Context, in *dynamodb.QueryInput, optFns ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
-	return send(ctx, d, in.TableName, nil, in, optFns, (*dynamodb.Client).Query)
+	return send(ctx, d, in.TableName, notBrief, nil, in, optFns, (*dynamodb.Client).Query)
 }
 
 // Scan implements leasehold.DB.
 func (d *DB) Scan(ctx context.Context, in *dynamodb.ScanInput, optFns ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error) {
-	return send(ctx, d, in.TableName, nil, in, optFns, (*dynamodb.Client).Scan)
+	return send(ctx, d, in.TableName, notBrief, nil, in, optFns, (*dynamodb.Client).Scan)
 }
 
 // BatchGetItem implements leasehold.DB.
@@ -37,7 +37,7 @@ func (d *DB) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, o
 	for name := range in.RequestItems {
 		table = &name // all keys are in one table, because leasehold uses only one
 	}
-	return send(ctx, d, table, nil, in, optFns, (*dynamodb.Client).BatchGetItem)
+	return send(ctx, d, table, notBrief, nil, in, optFns, (*dynamodb.Client).BatchGetItem)
 }
 
 // TransactGetItems implements leasehold.DB. It always sends the request to the home Region. Other

@@ -26,7 +26,7 @@ import (
 // but the term continues, so that fn can end its work while this process still leads. That work
 // should use term.Context. Once fn has returned, Lead releases the term, pauses so that another
 // candidate can be elected, and campaigns again. With leasehold.Once or leasehold.Every, Lead
-// instead returns nil once fn has returned nil: the work is done.
+// instead returns once fn has returned nil: the work is done.
 //
 // The context of fn is ctx bound to the term: it ends when ctx or the term ends. When ctx ends or
 // the client is closed (leasehold.ErrClosed), Lead waits for fn and then releases the term. No
@@ -88,9 +88,8 @@ func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(cont
 		return false, besides(leasehold.ErrClosed, leasehold.ErrClosed, called)
 	case errors.Is(err, leasehold.ErrLost) && !errors.Is(called, leasehold.ErrLost):
 		return true, nil // the term was lost earlier, but only the reply to its release showed the loss
-	case errors.Is(context.Cause(until), ErrAsked):
-		done := err == nil && grant.First().Once // a campaign for work that is done fails with leasehold.ErrDone
-		return !done, nil
+	case errors.Is(context.Cause(until), ErrAsked) && (called != nil || errors.Is(err, ErrAsked) || !grant.First().Once):
+		return true, nil // but not after fn has done work of Once or Every: the next campaign would fail with leasehold.ErrDone
 	}
 	return false, err
 }

@@ -177,21 +177,38 @@ func TestLeadMethodReleasesTermIfFunctionPanicsOrExits(t *testing.T) {
 // Without the done mark, the next call repeats the work. So Lead must not report that the work is
 // done.
 func TestLeadMethodFailsIfDoneMarkIsNotStored(t *testing.T) {
-	lab.Each(t, map[string]error{
-		"release is applied":     nil,
-		"release has no answers": leasehold.ErrUnknownOutcome,
-	}, func(t *testing.T, w *lab.World, want error) {
+	type row struct {
+		asked bool // the function ends because the leader was asked to step down
+		want  error
+	}
+	lab.Each(t, map[string]row{
+		"release is applied":                       {false, nil},
+		"release has no answers":                   {false, leasehold.ErrUnknownOutcome},
+		"release is applied, leader was asked":     {true, nil},
+		"release has no answers, leader was asked": {true, leasehold.ErrUnknownOutcome},
+	}, func(t *testing.T, w *lab.World, tc row) {
 		e, c, wire := elects(w, lab.Config())
-		err := e.Lead(t.Context(), "", func(context.Context, *leasehold.Lock) error {
-			if want != nil {
-				wire.SetFault(lab.On(lab.Call.Releases, lab.Drop))
-			}
-			return nil
-		}, leasehold.Once("v7"))
-		lab.WantErr(t, "lead", err, want)
+		operator := elect(w, lab.Config())
+		calls := 0
+		led := lab.Go(func() error {
+			return e.Lead(t.Context(), "", func(ctx context.Context, _ *leasehold.Lock) error {
+				if calls++; tc.asked && calls == 1 {
+					<-ctx.Done()
+				}
+				if tc.want != nil {
+					wire.SetFault(lab.On(lab.Call.Releases, lab.Drop))
+				}
+				return nil
+			}, leasehold.Once("v7"))
+		})
+		if tc.asked {
+			_ = operator.StepDown(t.Context())
+		}
+		lab.WantErr(t, "lead", <-led, tc.want)
+		lab.Want(t, "calls", calls, 1)
 		wire.SetFault(nil)
 		r := lab.Must(c.Get(t.Context(), seat))(t)
-		lab.Want(t, "the record has the done mark", r.Done != nil, want == nil)
+		lab.Want(t, "the record has the done mark", r.Done != nil, tc.want == nil)
 		lab.OK(t, c.Close(t.Context()))
 	})
 }
@@ -214,20 +231,6 @@ func TestLeadMethodStoresNoDoneMarkIfFunctionWasNotCalled(t *testing.T) {
 		if done := lab.Must(c.Get(t.Context(), seat))(t).Done; done != nil {
 			t.Errorf("the record has the done mark: %v", done)
 		}
-	})
-}
-
-func TestLeadMethodReturnsNilIfWorkIsDoneAfterStepDownRequest(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		e, operator := elect(w, lab.Config()), elect(w, lab.Config())
-		led := lab.Go(func() error {
-			return e.Lead(t.Context(), "", func(ctx context.Context, _ *leasehold.Lock) error {
-				<-ctx.Done()
-				return nil
-			}, leasehold.Once("v7"))
-		})
-		lab.WantErr(t, "step down", operator.StepDown(t.Context()), nil)
-		lab.WantErr(t, "lead", <-led, nil)
 	})
 }
 

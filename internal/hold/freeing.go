@@ -76,7 +76,7 @@ func (r *release) freeing() *freeing {
 	f, now := h.freeing, h.c.Now()
 	if f.r != r {
 		if h.session != nil || f.r == nil {
-			f.until = now.Add(h.lease.Root().Duration())
+			f.until = now.Add(h.lease.Root().Longest())
 		}
 		f.r = r
 	}

@@ -309,6 +309,31 @@ func TestReleaseGivesUpAfterOneLeaseIfDynamoDBDoesNotReply(t *testing.T) {
 	})
 }
 
+// The last write that is applied has no reply: a renewal, or a hand-over to a goroutine that leaves
+// meanwhile. It stores a lease of an hour in the record.
+func TestReleaseIsRepeatedUntilLongestStoredLeaseExpires(t *testing.T) {
+	lab.Each(t, map[string]bool{"renewal": true, "hand-over": false}, func(t *testing.T, w *lab.World, renews bool) {
+		c, wire, lock := w.Holding(lab.Config())
+		leave, hour := func() {}, leasehold.WithLease(time.Hour)
+		if !renews {
+			leave, _ = mayLeave(w, c, hour)
+		}
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			leave()
+			wire.SetFault(lab.Drop)
+			return lab.LoseReply(r)
+		})
+		if renews {
+			lab.WantErr(t, "renew", lock.Renew(w.Within(time.Second), hour), leasehold.ErrUnknownOutcome)
+		}
+		lab.WantErr(t, "release", lock.Release(w.Ended()), leasehold.ErrUnknownOutcome)
+		lab.Elapse(time.Minute)
+		wire.SetFault(nil)
+		lab.Elapse(5 * time.Second)
+		w.WantReleased("job")
+	})
+}
+
 func TestHoldingTimeExcludesDurationOfRelease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()

@@ -147,6 +147,7 @@ func (f *freeing) grantTo(want *acquire.Want) (acquire.Grant, error) {
 		return acquire.Grant{GrantAttempt: r.Attempt.GrantAttempt, Record: record}, err
 	case attempts.Unanswered:
 		f.mayHaveStored = f.mayHaveStored || !want.Changes.None()
+		f.until = f.until.Add(want.Timing.Lease) // the record may have the goroutine's lease, which may be longer than the lock's
 	}
 	return acquire.Grant{}, f.errorOf(r)
 }

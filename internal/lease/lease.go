@@ -322,6 +322,16 @@ func (l *Lease) Duration() time.Duration {
 	return l.timing.Lease
 }
 
+// Longest returns the longest lease that the record may have: a renewal without an answer may have
+// written a longer lease than Duration.
+func (l *Lease) Longest() time.Duration {
+	longest := l.Duration()
+	for _, a := range l.pending.Unanswered() {
+		longest = max(longest, a.Lease)
+	}
+	return longest
+}
+
 // Versions returns the versions that the record may have: the last version known to have
 // been applied, and the versions of renewals without an answer. No version is added after
 // the lease has ended.

@@ -30,11 +30,28 @@ func (f *freeing) handToHead() (ended bool) {
 		}
 		// After a rejected hand-over, f.record is the newer record that the reply has shown,
 		// unless that record is damaged.
-		if f.grantToHead(f.record.Waiters[0]) {
+		head := f.record.Waiters[0]
+		if f.h.c.keys.InDoubt.Has(f.h.key, head.Grant, f.h.c.Now().Mono) && f.remove(head) {
+			continue
+		}
+		if f.grantToHead(head) {
 			return true
 		}
 	}
 	return false
+}
+
+// remove removes the head from the record's queue, because the call of this client that had joined
+// the queue no longer waits. For example, the join was delayed until after the call had joined again
+// and acquired the key. The result is false if the reply does not show the record.
+func (f *freeing) remove(head protocol.Waiter) bool {
+	f.sent++
+	reply := f.h.c.Requests.Write(f.r.ctx, f.h.c.Native.Leave(f.h.key, protocol.QueueEntry{Of: head}), attempts.Limit)
+	record, err := f.h.Decode(reply.Item)
+	if err == nil {
+		f.record = record
+	}
+	return err == nil
 }
 
 // grantToHead sends the write that hands the key to head, until DynamoDB answers. It returns true

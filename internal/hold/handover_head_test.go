@@ -205,6 +205,30 @@ func TestAcquireAnyJoinsTwoShortestQueues(t *testing.T) {
 	})
 }
 
+// The first request of a waiter to join the queue arrives after the waiter has joined again and has
+// been handed the key. Nobody waits behind that entry.
+func TestReleaseHandsKeyToNoAbandonedEntryOfItsClient(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		other, _, held := w.Holding(lab.Config())
+		c, wire := w.Client(lab.Config())
+		joins := func(c lab.Call) bool { return c.Sets("waiters") }
+		wire.SetFault(lab.Once(joins, lab.Delayed(3*time.Second)))
+		granted := w.Queue(c, "job")
+		lab.Elapse(time.Second)
+		w.Release(held)
+		lock := <-granted
+		lab.Elapse(3 * time.Second)
+		next := w.Queue(other, "job")
+		lab.OK(t, lock.Renew(t.Context()))
+		lab.Want(t, "length of the queue", len(lock.Record().Waiting), 2)
+		w.Release(lock)
+		began := time.Now()
+		lock = <-next
+		lab.WantTook(t, "next holder waited", began, 0, time.Second)
+		w.Release(lock)
+	})
+}
+
 // One process waits while many goroutines of another process contend for the key. The
 // record's queue must still let the single process acquire the key.
 func TestBusyProcessDoesNotStarveWaiterOfOtherProcess(t *testing.T) {

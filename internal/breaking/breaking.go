@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/decide"
@@ -140,6 +142,10 @@ func (b *Break) untold(err error) error {
 // until limit is cancelled.
 func (b *Break) tell(limit context.Context) error {
 	proto, r := b.Native, b.Grant
+	// To another layout, the attribute "session" of layout Native is an attribute of the caller.
+	if id, ok := r.Attributes["session"].(*types.AttributeValueMemberS); proto == nil && ok && id.Value == protocol.ClientID(r.Owner) {
+		return b.untold(errors.New("only a client of layout Native can notify it"))
+	}
 	if proto == nil || r.Session == "" {
 		return nil
 	}

@@ -219,11 +219,18 @@ func TestThrottledBreakNoticeEmitsEvent(t *testing.T) {
 
 // While the clients of a table migrate from one layout to another, both layouts are in use.
 // A client of one layout may then break a lock that a client of the other layout holds.
-func TestClientCanBreakLockOfClientThatUsesAnotherLayout(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _, lock := w.Holding(lab.SharedConfig())
+func TestBreakOfLockOfAnotherLayoutReportsUntoldHolder(t *testing.T) {
+	type row struct {
+		holder leasehold.Config
+		want   error
+	}
+	lab.Each(t, map[string]row{
+		"a lease each": {lab.Config(), nil}, "a shared lease": {lab.SharedConfig(), leasehold.ErrHolderUntold},
+	}, func(t *testing.T, w *lab.World, tc row) {
+		c, _, _ := w.Holding(tc.holder)
 		op, _ := w.Client(lab.ConfigOf("locks", layout.AWSLabs{}))
-		w.Break(op, lock, "")
+		r := lab.Must(op.Get(t.Context(), "job"))(t)
+		lab.WantErr(t, "break", op.Break(t.Context(), r, leasehold.BreakOptions{}), tc.want)
 		w.WantReleased("job")
 		_ = c.Close(t.Context())
 	})

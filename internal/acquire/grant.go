@@ -83,8 +83,7 @@ func (w *waiter) endSession() (lives bool, err error) {
 	if session == nil {
 		return false, nil
 	}
-	dead, err := session.MarkDead(w.ctx)
-	w.requests.Add(1)
+	dead, err := session.MarkDead(w.ctx, &w.requests)
 	if dead || err != nil {
 		return false, err
 	}

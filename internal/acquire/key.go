@@ -243,9 +243,8 @@ func (w *waiter) lookAtSession() error {
 	if w.want.NoWait {
 		fresh = 0
 	}
-	row, deadAt, err := session.Look(w.ctx, fresh)
+	row, deadAt, err := session.Look(w.ctx, fresh, &w.requests)
 	if err == nil {
-		w.requests.Add(1)
 		w.view.Dead = deadAt
 		w.noteAppearsDead(row)
 	}

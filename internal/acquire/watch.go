@@ -2,6 +2,7 @@ package acquire
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
@@ -51,7 +52,7 @@ func (w *Observation) Look(ctx context.Context) error {
 	}
 	deadAt := w.c.Observer.DeadAt(r, v, asked, wall)
 	if session := w.c.Observer.SessionOf(r); session != nil {
-		if _, deadAt, err = session.Look(ctx, 0); err != nil {
+		if _, deadAt, err = session.Look(ctx, 0, new(atomic.Int64)); err != nil {
 			return err
 		}
 	}

@@ -101,6 +101,13 @@ func TestEventsAccountForEveryRequestAndAllHoldTime(t *testing.T) {
 			lab.Elapse(3 * time.Second)
 			w.Release(second)
 		}},
+		"a wait for a lock under a shared lease, whose client dies": {0, func(_ *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
+			other, dies := w.Client(lab.SharedConfig())
+			next := w.Queue(c, w.Acquire(other, "job").Key().Partition)
+			lab.Elapse(30 * time.Second)
+			dies.SetFault(lab.Cut)
+			w.Release(<-next)
+		}},
 		"several keys": {3 * time.Second, func(_ *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 			g := w.AcquireAll(c, leasehold.Keys("x", "y", "z"))
 			lab.Elapse(time.Second)

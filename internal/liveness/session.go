@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"math"
+	"sync/atomic"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
@@ -77,8 +78,8 @@ func (s *Session) enter(ctx context.Context) error {
 
 // Look returns the session's row, and the monotonic time when the session may be marked dead. For a
 // dead session, that time is math.MinInt64. Look reads the row, unless the session is dead or the
-// last read is newer than the duration "fresh".
-func (s *Session) Look(ctx context.Context, fresh time.Duration) (row protocol.Record, deadAt time.Duration, err error) {
+// last read is newer than the duration "fresh". It counts its request in *requests.
+func (s *Session) Look(ctx context.Context, fresh time.Duration, requests *atomic.Int64) (row protocol.Record, deadAt time.Duration, err error) {
 	if err := s.enter(ctx); err != nil {
 		return protocol.Record{}, 0, err
 	}
@@ -86,6 +87,7 @@ func (s *Session) Look(ctx context.Context, fresh time.Duration) (row protocol.R
 	if s.dead || s.readAt != 0 && durations.Less(s.o.Now().Mono, s.readAt) < fresh {
 		return s.record, s.deadAt, nil
 	}
+	requests.Add(1)
 	item, err := s.o.Requests.Read(ctx, s.key)
 	if err != nil {
 		return protocol.Record{}, 0, err
@@ -128,8 +130,8 @@ func (s *Session) setDead() {
 }
 
 // MarkDead marks the session's row as dead if the time "deadAt", a result of Look, has passed. It
-// reports whether the session is dead.
-func (s *Session) MarkDead(ctx context.Context) (bool, error) {
+// reports whether the session is dead. It counts its request in *requests.
+func (s *Session) MarkDead(ctx context.Context, requests *atomic.Int64) (bool, error) {
 	if err := s.enter(ctx); err != nil {
 		return false, err
 	}
@@ -144,6 +146,7 @@ func (s *Session) MarkDead(ctx context.Context) (bool, error) {
 		s.setDead()
 		return true, nil
 	}
+	requests.Add(1)
 	var tried attempts.Sequence[attempts.Version]
 	r := tried.Try(context.WithoutCancel(ctx), s.o.Requests, attempts.Operation[attempts.Version]{
 		Key: s.key,

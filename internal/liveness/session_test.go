@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,7 +44,7 @@ func observing(t *testing.T) (*world, *liveness.Observer, func(from, to string))
 
 func (w *world) look(o *liveness.Observer, id string) time.Duration {
 	w.Helper()
-	_, at, err := o.SessionOf(under(id)).Look(w.Context(), 0)
+	_, at, err := o.SessionOf(under(id)).Look(w.Context(), 0, new(atomic.Int64))
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -52,7 +53,7 @@ func (w *world) look(o *liveness.Observer, id string) time.Duration {
 
 func (w *world) markDead(o *liveness.Observer, id string) bool {
 	w.Helper()
-	dead, err := o.SessionOf(under(id)).MarkDead(w.Context())
+	dead, err := o.SessionOf(under(id)).MarkDead(w.Context(), new(atomic.Int64))
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -148,7 +149,7 @@ func TestSessionRowIsReadAgainOnlyIfLastReadIsOld(t *testing.T) {
 		{0, 0, 3},
 	} {
 		w.now += tc.after
-		if _, _, err := o.SessionOf(under("s")).Look(t.Context(), tc.fresh); err != nil || w.db.reads != tc.reads {
+		if _, _, err := o.SessionOf(under("s")).Look(t.Context(), tc.fresh, new(atomic.Int64)); err != nil || w.db.reads != tc.reads {
 			t.Errorf("%d reads, want %d: %v", w.db.reads, tc.reads, err)
 		}
 	}
@@ -159,7 +160,7 @@ func TestFailedReadDoesNotMakeSessionDead(t *testing.T) {
 	w.look(o, "s")
 	w.db.cut = true
 	w.now += time.Second
-	if _, _, err := o.SessionOf(under("s")).Look(t.Context(), 0); attempts.FailureOf(err) == nil {
+	if _, _, err := o.SessionOf(under("s")).Look(t.Context(), 0, new(atomic.Int64)); attempts.FailureOf(err) == nil {
 		t.Errorf("%v", err)
 	}
 	lab.Want(t, "marked dead a second after it was seen", w.markDead(o, "s"), false)
@@ -170,7 +171,7 @@ func TestSessionRowIsNotReadIfContextIsCancelled(t *testing.T) {
 	left, leave := context.WithCancel(t.Context())
 	leave()
 	for range 20 {
-		if _, _, err := o.SessionOf(under("s")).Look(left, 0); !errors.Is(err, context.Canceled) {
+		if _, _, err := o.SessionOf(under("s")).Look(left, 0, new(atomic.Int64)); !errors.Is(err, context.Canceled) {
 			t.Errorf("%v", err)
 		}
 	}
@@ -189,7 +190,7 @@ func TestSessionWithUnreadableRowIsNotMarkedDead(t *testing.T) {
 			}
 			w.db.odd = true
 			for range 2 { // before the second Look, the first has read an item that it could not decode
-				if _, at, err := o.SessionOf(under("s")).Look(t.Context(), time.Second); !errors.Is(err, errDamaged) {
+				if _, at, err := o.SessionOf(under("s")).Look(t.Context(), time.Second, new(atomic.Int64)); !errors.Is(err, errDamaged) {
 					t.Errorf("dead in %v: %v", at-w.now, err)
 				}
 				if w.markDead(o, "s") {

@@ -105,9 +105,10 @@ func (w *call) acquireNext(left []*waiter) (Holding, error) {
 	return h, err
 }
 
-// readAhead reads the records of the keys in left, unless an earlier readAhead of the call has
-// succeeded. With NoWait, it returns ErrHeld at once if any holder is live. Without readAhead, the
-// call could first observe, for a whole lease, another holder that appears dead.
+// readAhead reads the records of the keys in left and the rows of their holders' sessions, unless an
+// earlier readAhead of the call has succeeded. So the call observes all holders at the same time.
+// With NoWait, it returns ErrHeld at once if any holder is live. Without readAhead, the call could
+// first observe, for a whole lease, another holder that appears dead.
 func (w *call) readAhead(left []*waiter) error {
 	if w.read {
 		return nil
@@ -121,11 +122,11 @@ func (w *call) readAhead(left []*waiter) error {
 		if err := of.shown(items[of.want.Key]); err != nil {
 			return err
 		}
+		if err := of.failed(refreshing, of.lookAtSession()); err != nil {
+			return err
+		}
 		if !of.want.NoWait {
 			continue
-		}
-		if err := of.failed(refreshing, of.refresh()); err != nil {
-			return err
 		}
 		// The holder does not count as live if the call may take the key over now. For example, the
 		// record may show an abandoned attempt of this client.

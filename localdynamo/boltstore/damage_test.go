@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -201,6 +202,13 @@ func TestStoreFileIsCreatedOnceByConcurrentCallsOfMakeAndOpen(t *testing.T) {
 	wg.Wait()
 	lab.WantRange(t, "made", made.Load(), 0, 1)
 	lab.Want(t, "files left behind", len(lab.Must(os.ReadDir(dir))(t)), 1)
+}
+
+func TestErrorOfNewStoreStatesOnlyWhyItWasNotMade(t *testing.T) {
+	spoil := func(f *os.File) error { return f.Truncate(100) }
+	if _, err := boltstore.Make(filepath.Join(t.TempDir(), "locks.db"), spoil); err == nil || errors.Is(err, fs.ErrClosed) {
+		t.Errorf("the error is: %v", err)
+	}
 }
 
 func TestOpenDoesNotChangeExistingStoreFile(t *testing.T) {

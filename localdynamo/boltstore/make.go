@@ -42,7 +42,7 @@ func Make(path string, prepare func(*os.File) error) (made bool, err error) {
 	options.OpenFile = func(string, int, fs.FileMode) (*os.File, error) { return f, nil }
 	db, err := bbolt.Open(f.Name(), 0o600, &options)
 	if err != nil {
-		return false, errors.Join(err, f.Close())
+		return false, err // bbolt has closed the file
 	}
 	err = grown(f.Name(), db.Update(func(tx *bbolt.Tx) error {
 		_, err := tx.CreateBucket(bucket)

@@ -26,6 +26,7 @@ type Fault struct {
 var faults = []Fault{
 	{syscall.ENOSPC, "the disk is full", "free some space there", true},
 	{syscall.EDQUOT, "this user's disk quota is used up", "free some space there, or have the quota raised", true},
+	{syscall.EIO, "the disk has failed", "look in the kernel's log, and check the disk", true},
 	{syscall.EFBIG, "the file is as large as it may be", "raise the limit of ulimit -f, or name a file on another file system with --file", false},
 	{syscall.EROFS, "the file system is read-only", "mount it for writing, or name another file with --file", false},
 	{syscall.ENFILE, "this machine can open no more files", "end programs that have files open, or raise its limit (fs.file-max)", false},

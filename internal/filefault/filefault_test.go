@@ -17,6 +17,7 @@ func TestCauseOfFileErrorIsRecognisedFromErrorValueOrText(t *testing.T) {
 	}{
 		syscall.ENOSPC: {"the disk is full: free some space there", true},
 		syscall.EDQUOT: {"this user's disk quota is used up: ", true},
+		syscall.EIO:    {"the disk has failed: ", true},
 		syscall.EFBIG:  {"the file is as large as it may be: raise the limit of ulimit -f", false},
 		syscall.EROFS:  {"the file system is read-only: mount it for writing", false},
 		syscall.EMFILE: {"this process can open no more files: raise the limit of ulimit -n", false},

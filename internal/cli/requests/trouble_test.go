@@ -29,8 +29,8 @@ func TestMessageAboutFailedRequestsContainsAdvice(t *testing.T) {
 	lab.Want(t, "news", h.Trouble(region).News().Line, "DynamoDB has throttled every request for 1m0s: still trying: raise the table's capacity, or make it pay per request: ThrottlingException")
 	h.saw(Request{Began: time.Now(), Err: context.DeadlineExceeded})
 	lab.Want(t, "news", h.Trouble(Server{"~/locks.db", true}).News().Line, "no answer from ~/locks.db for 1m0s: still trying: no reply from ~/locks.db: find the process that keeps the file locked: fuser(1) names it")
-	h.saw(Request{Began: time.Now(), Err: errors.New("input/output error")})
-	lab.Want(t, "news", h.Trouble(Server{"~/locks.db", true}).News().Line, "no answer from ~/locks.db for 1m0s: still trying: input/output error: leasehold doctor says more")
+	h.saw(Request{Began: time.Now(), Err: errors.New("cannot allocate memory")})
+	lab.Want(t, "news", h.Trouble(Server{"~/locks.db", true}).News().Line, "no answer from ~/locks.db for 1m0s: still trying: cannot allocate memory: leasehold doctor says more")
 	h.saw(Request{})
 	lab.Want(t, "at last", h.Trouble(region), (Trouble{server: region, answers: 1}))
 }

@@ -45,6 +45,7 @@ func TestErrorAboutStoreFileStatesCauseAndRemedy(t *testing.T) {
 	for errno, want := range map[syscall.Errno]string{
 		syscall.ENOSPC: "the disk is full: free some space there",
 		syscall.EDQUOT: "this user's disk quota is used up: free some space there",
+		syscall.EIO:    "the disk has failed: look in the kernel's log",
 		syscall.EFBIG:  "the file is as large as it may be: raise the limit of ulimit -f",
 		syscall.EROFS:  "the file system is read-only: mount it for writing",
 		syscall.EMFILE: "this process can open no more files: raise the limit of ulimit -n",

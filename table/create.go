@@ -22,9 +22,9 @@ import (
 // createTimeout is the maximum wait for a new table. DynamoDB usually takes a few seconds.
 const createTimeout = 5 * time.Minute
 
-// Create creates the table, waits until it is active and turns on TTL. If the table exists, Create
-// changes nothing, except that it turns TTL on. If the table does not fit the spec, the error lists
-// the fatal problems (see Check). Concurrent calls for one table are allowed.
+// Create creates the table, waits until it is active and turns on TTL. If the table exists and fits
+// the spec, Create only turns TTL on. If the table does not fit, Create changes nothing, and the error
+// lists the fatal problems (see Check). Concurrent calls for one table are allowed.
 func Create(ctx context.Context, db DB, spec Spec) error {
 	want, err := spec.complete()
 	if err != nil {
@@ -41,29 +41,23 @@ func Create(ctx context.Context, db DB, spec Spec) error {
 		return err
 	}
 	if found == nil || found.TableStatus == types.TableStatusCreating {
-		if err := wait(ctx, db, spec.Name); err != nil {
+		if found, err = wait(ctx, db, spec.Name); err != nil {
 			return err
 		}
 	}
-	if want.TTL != "" && (found == nil || !isStrong(found)) {
-		if err := turnTTLOn(ctx, db, spec.Name, want.TTL); err != nil {
-			return err
-		}
-	}
-	problems, err := Check(ctx, db, spec)
-	if err != nil {
-		return err
-	}
+	// Check the table before turning on TTL. A table that does not fit is probably not a lock table,
+	// and DynamoDB would delete its items if they have the TTL attribute.
 	var fatal []string
-	for _, p := range problems {
-		if p.Fatal {
-			fatal = append(fatal, p.What)
-		}
+	for _, p := range append(checkStatus(found), checkKeys(found, spec, want)...) { // all these problems are fatal
+		fatal = append(fatal, visible.Line(p.What))
 	}
 	if len(fatal) > 0 {
 		return fmt.Errorf("table: %s does not fit: %s", spec.Name, strings.Join(fatal, "; "))
 	}
-	return nil
+	if want.TTL == "" || isStrong(found) {
+		return nil
+	}
+	return turnTTLOn(ctx, db, spec.Name, want.TTL)
 }
 
 func (s Spec) request(want protocol.Schema) *dynamodb.CreateTableInput {
@@ -98,15 +92,16 @@ func sortType(s protocol.Schema) types.ScalarAttributeType {
 	return types.ScalarAttributeTypeS
 }
 
-func wait(ctx context.Context, db DB, name string) error {
+func wait(ctx context.Context, db DB, name string) (*types.TableDescription, error) {
 	waiter := dynamodb.NewTableExistsWaiter(db, func(o *dynamodb.TableExistsWaiterOptions) {
 		o.MinDelay, o.MaxDelay = 250*time.Millisecond, 5*time.Second
 		o.ClientOptions = append(o.ClientOptions, attempts.Bounded)
 	})
-	if err := waiter.Wait(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(name)}, createTimeout); err != nil {
-		return fmt.Errorf("table: waiting for %s to become active: %w", name, visible.Error(err))
+	out, err := waiter.WaitForOutput(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(name)}, createTimeout)
+	if err != nil {
+		return nil, fmt.Errorf("table: waiting for %s to become active: %w", name, visible.Error(err))
 	}
-	return nil
+	return out.Table, nil
 }
 
 // turnTTLOn turns on TTL for the attribute. If TTL is already on, even for another attribute,

@@ -78,8 +78,10 @@ func TestConcurrentCallsOfCreateDoNotFail(t *testing.T) {
 func TestCreateRejectsExistingTableWithWrongPartitionKey(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	lab.OK(t, table.Create(ctx, db, table.Spec{Name: "locks", Layout: layout.Native{PartitionKey: "id", TTL: "-"}}))
-	err := table.Create(ctx, db, table.Spec{Name: "locks", Layout: layout.Native{TTL: "-"}})
+	err := table.Create(ctx, db, table.Spec{Name: "locks"})
 	lab.WantText(t, "create", err, `the partition key is "id", but the layout's is "key"`)
+	ttl := lab.Must(db.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: aws.String("locks")}))(t)
+	lab.Want(t, "TTL of the other table", ttl.TimeToLiveDescription.TimeToLiveStatus, types.TimeToLiveStatusDisabled)
 }
 
 func TestInvalidSpecIsRejectedBeforeAnyRequest(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 // error. With leasehold.Once or leasehold.Every, it returns an error instead of nil if the done
 // mark may not have been stored, as leasehold.Lock.Do does. Lead also returns when ctx ends, with
 // an error that matches the cause of ctx and ctx.Err(). That error also includes fn's error unless
-// fn returned the cause.
+// fn returned the cause, or an error that wraps nothing else.
 //
 // Another client may ask this leader to step down (StepDown). Then fn's context ends with ErrAsked,
 // but the term continues, so that fn can end its work while this process still leads. That work
@@ -97,9 +97,13 @@ func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(cont
 // The function "besides" returns the error of Lead after Lead's context has ended or the client was
 // closed. The error "asked" reports this end, and "called" is the error of fn. The result joins
 // both errors. It is "asked" alone if "called" is nil, or if "called" reports only the cause of
-// this end.
+// this end. An error that wraps several errors may report more, such as ErrUnknownOutcome of a commit.
 func besides(cause, asked, called error) error {
-	if called == nil || errors.Is(called, cause) {
+	several := false
+	for err := called; err != nil && !several; err = errors.Unwrap(err) {
+		_, several = err.(interface{ Unwrap() []error })
+	}
+	if called == nil || errors.Is(called, cause) && !several {
 		return asked
 	}
 	return errors.Join(asked, called)

@@ -138,6 +138,21 @@ func TestLeadMethodReturnsCauseOfCancelledContext(t *testing.T) {
 	})
 }
 
+// If the function joins the cause of its end with another error, such as leasehold.ErrUnknownOutcome
+// of a commit, Lead must return the other error, too.
+func TestLeadMethodReturnsErrorJoinedWithCauseByFunction(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, _, wire := elects(w.Work(), lab.Config())
+		ctx, cancel := context.WithCancel(t.Context())
+		err := e.Lead(ctx, "", func(ctx context.Context, term *leasehold.Lock) error {
+			wire.SetFault(lab.On(lab.Call.Commits, lab.LoseReply))
+			time.AfterFunc(time.Second, cancel)
+			return term.Commit(ctx, lab.Writes(lab.Note("a", "1")))
+		})
+		lab.WantErr(t, "lead", err, context.Canceled, leasehold.ErrUnknownOutcome)
+	})
+}
+
 func TestLeadMethodReturnsWhenClientIsClosed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, leader, _ := elects(w, lab.Config())

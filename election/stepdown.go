@@ -54,7 +54,7 @@ func (e *Election) StepDown(ctx context.Context) error {
 		return ErrLeaderDead
 	}
 	return e.env.Call(ctx, "step down", r.Key, func(ctx context.Context) error {
-		for {
+		for range mostReplaced {
 			if err := ask(ctx, e.env, r); err != nil {
 				return e.env.Errors.Failed("step down", r.Key, attempts.Joined(attempts.Cause(ctx), err))
 			}
@@ -64,8 +64,14 @@ func (e *Election) StepDown(ctx context.Context) error {
 			}
 			r = *replaced
 		}
+		return nil
 	})
 }
+
+// mostReplaced is the largest number of grants of one leader that StepDown asks to resign. After so
+// many, the leader has not replaced its grant: its terms end before their first renewal, and the
+// term that StepDown was to end is over.
+const mostReplaced = 5
 
 // ask sends the request to step down, again and again until DynamoDB replies. It returns nil if
 // the request was applied. It also returns nil if DynamoDB rejected the request: the record then

@@ -274,6 +274,25 @@ func TestStepDownCallDoesNotEndNextTermOfSameLeader(t *testing.T) {
 	})
 }
 
+// The terms of this leader end before their first renewal, so that StepDown cannot tell them from
+// grants that the leader has replaced.
+func TestStepDownReturnsIfTermsOfLeaderAreShort(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, operator := elect(w, lab.Config()), elect(w, lab.Config())
+		ctx, cancel := context.WithCancel(t.Context())
+		led := lab.Go(func() (err error) {
+			for err == nil {
+				err = e.Lead(ctx, "", func(context.Context, *leasehold.Lock) error { time.Sleep(time.Second); return nil })
+			}
+			return err
+		})
+		lab.Elapse(time.Minute)
+		lab.WantErr(t, "step down", operator.StepDown(w.Within(20*time.Second)), nil)
+		cancel()
+		lab.WantErr(t, "lead", <-led, context.Canceled)
+	})
+}
+
 func TestStepDownDoesNotStopNextLeaderOfSameClient(t *testing.T) {
 	lab.Each(t, map[string]time.Duration{
 		"leader has not renewed its term yet": 0,

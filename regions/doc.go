@@ -40,8 +40,9 @@
 // Guide, "How DynamoDB global tables work"). So DB sends DescribeTable to every Region,
 // together with the first request. Requests may leave home only after a reply shows that the
 // table is strongly consistent across Regions and has an active replica in each Region. If the
-// replies show that the table is not strongly consistent or lacks a replica, or if DescribeTable
-// is denied, requests always go home. In an outage, the error of a request contains the reason.
+// replies show that the table is not strongly consistent or lacks an active replica, or if
+// DescribeTable is denied, requests go home. In an outage, the error of a request contains the
+// reason. If the reason is an inactive replica, DB then sends DescribeTable again.
 //
 // An MRSC table has no transactions: Commit, CommitAndRelease and Read return an
 // *UnsupportedError, and so does GuardError for a transaction with Guards. Instead, compare

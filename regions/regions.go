@@ -78,7 +78,7 @@ func (d *DB) State(name string) attempts.RegionState {
 	t := d.table(name)
 	s := attempts.RegionState{Region: d.names[0], Stays: t.verdict.why}
 	if t.verdict.mayLeave() {
-		s.Region, s.Changes, s.Left = d.names[d.course.at], d.course.moves, d.course.left
+		s.Region, s.Changes, s.Left = d.names[d.course.at], 2*d.course.moves, d.course.left // twice, so that the first move exceeds the 1 of an earlier stay
 	} else if t.verdict.known {
 		s.Changes = 1
 	}
@@ -148,7 +148,7 @@ func (d *DB) ask(name string, t *table) {
 			defer d.mu.Unlock()
 			all, left = all.with(judge(d.names[i], out, err, d.names)), left-1
 			if t.asking != nil && (all.mayLeave() || left == 0) {
-				t.verdict = all
+				t.verdict = t.verdict.with(all)
 				close(t.asking)
 				t.asking = nil
 			}
@@ -210,6 +210,7 @@ func send[In, Out any](ctx context.Context, d *DB, name *string, of kind, key ma
 	e.ended = d.now()
 	d.course.note(e, t.verdict.mayLeave())
 	if e.outcome() == failed && t.verdict.why != "" {
+		t.verdict.known = !t.verdict.strong // a replica may be active by now: the next request asks again
 		return out, &stayedError{e.err, fmt.Sprintf("no failover from %s: table %s: %s", d.names[0], *name, t.verdict.why)}
 	}
 	return out, e.err

@@ -245,6 +245,24 @@ func TestKeyHasAtMostOneHolderWhileRegionsFail(t *testing.T) {
 	}
 }
 
+func TestLocksSurviveOutageIfReplicaBecameActiveAfterStart(t *testing.T) {
+	inRegions(t, func(t *testing.T, w *world) {
+		var s seen
+		w.status = "UPDATING"
+		db, client := w.process(0, s.config())
+		lock := w.Acquire(client, "a")
+		lab.Elapse(time.Minute)
+		w.status = "ACTIVE"
+		w.darken(0, ways["no answer"])
+		lab.Elapse(30 * time.Second)
+		lab.WantErr(t, "lock", lock.Err(), nil)
+		lab.Want(t, "Region", db.Region(), names[1])
+		lab.Want(t, "moves reported", len(s.events), 1)
+		w.lighten(0)
+		_ = lock.Release(t.Context())
+	})
+}
+
 func TestRequestsToEventuallyConsistentTableStayInHomeRegion(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		db, client := w.process(0, lab.Config())

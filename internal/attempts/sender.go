@@ -70,7 +70,7 @@ type Regions interface {
 // for this choice.
 type RegionState struct {
 	Region  string // the Region to which the client now sends requests
-	Changes int    // number of times that Region has changed; 1 if the client has found out that Region never changes
+	Changes int    // grows with each change of Region; 1 if the client has found out that requests stay in the home Region
 	Left    error  // reason why the client has left the previous Region; nil if Region is the home Region
 	Stays   string // reason why all requests go to the home Region; empty if they may go to another Region
 }

@@ -18,7 +18,7 @@ const (
 	EventThrottled  EventKind = "throttled"   // a request was throttled, and is retried
 	EventWaitError  EventKind = "wait_error"  // requests of a waiting call fail, and are retried; emitted at the first failure, then once a minute
 	EventGaveUp     EventKind = "gave_up"     // a call ended without a grant; not emitted if NoWait met a holder; Took is the time since the call began
-	EventRegion     EventKind = "region"      // package regions now sends requests to Region; Err is why it left the last Region, or nil if it returned to the home Region
+	EventRegion     EventKind = "region"      // package regions now sends requests to Region; Err is why it left the last Region, or nil if the home Region serves again
 )
 
 // Event reports one thing that has happened. Fields that do not apply are zero. Sums of Requests

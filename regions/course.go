@@ -80,7 +80,8 @@ type course struct {
 	regions int // number of Regions; the first is the home Region
 	at      int // index of the Region to which requests are sent now
 	moves   int // how often requests have moved to another Region so far
-	// Error that made requests leave the previous Region; nil while requests go to the home Region.
+	// Error that made requests leave the previous Region; nil at first, and after probes of the home
+	// Region have brought them back. If all other Regions failed, it is set in the home Region, too.
 	left error
 	// For each kind of brief request, whether the current Region has replied to one within one second
 	// (silence) since requests moved to it. For reads, it is also true after requests have returned to

@@ -71,7 +71,7 @@ type Regions interface {
 type RegionState struct {
 	Region  string // the Region to which the client now sends requests
 	Changes int    // grows with each change of Region; 1 if the client has found out that requests stay in the home Region
-	Left    error  // reason why the client has left the previous Region; nil if Region is the home Region
+	Left    error  // reason why the client has left the previous Region; nil if the client has never left the home Region, or the home Region serves again
 	Stays   string // reason why all requests go to the home Region; empty if they may go to another Region
 }
 

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/attempts"
 )
 
 // Locker acquires locks by name and keeps them until they are unlocked by name. Its client
@@ -123,7 +124,7 @@ func (s *section) wait(ctx context.Context) error {
 	case <-s.left:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("byname: %v was lost, and has not been unlocked: %w", s.lock.Key(), context.Cause(ctx))
+		return fmt.Errorf("byname: %v was lost, and has not been unlocked: %w", s.lock.Key(), attempts.Cause(ctx))
 	}
 }
 

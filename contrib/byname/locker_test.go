@@ -150,9 +150,12 @@ func TestLockReturnsErrorIfContextEnds(t *testing.T) {
 		lab.OK(t, names.Lock(t.Context(), issue))
 		w.Steal("certificates/" + issue)
 		lab.Elapse(10 * time.Second)
-		if err := names.Lock(w.Within(time.Second), issue); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "certificates/"+issue) {
-			t.Errorf("error %v", err)
-		}
+		stop := errors.New("stop")
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, stop)
+		defer cancel()
+		err := names.Lock(ctx, issue)
+		lab.WantErr(t, "lock", err, stop, context.DeadlineExceeded)
+		lab.WantText(t, "lock", err, "certificates/"+issue)
 		_ = names.Unlock(t.Context(), issue)
 	})
 }

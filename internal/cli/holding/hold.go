@@ -95,6 +95,13 @@ func (h *Hold) Run(j process.Job) (process.Ended, error) {
 		_ = seat.OnStepDown(h.first(), func() { close(resign) }) // cannot fail, because this election acquired the lock
 		j.Resign = resign
 	}
+	// After a hand-over, a lock may be trusted for less time than CMD has to stop. Renew it first,
+	// or CMD would be stopped immediately. If that fails, the trust is over, and CMD does not start.
+	for _, l := range h.locks {
+		if durations.Times(time.Until(l.TrustedUntil())/9, 5) <= j.Grace { // limit of --grace, as for the whole trust
+			_ = l.Renew(l.Context())
+		}
+	}
 	h.running.Store(true)
 	ended, err := process.Run(j, h, h.renewals.renewed, h.seeker.Signals, h.say())
 	h.running.Store(false)

@@ -225,14 +225,9 @@ func (m *Messages) watch(ctx context.Context, o holders.Observer, records []leas
 // deleted records and, if "all" is false, released records. It prints the error of each damaged
 // record. If the observation and "settled" succeed, Check returns the last of these errors.
 func (m *Messages) Check(ctx context.Context, by holders.Observer, all bool, records []leasehold.Record, settled func(holders.Observation) error) error {
-	held := 0
-	for _, r := range records {
-		if !r.Released {
-			held++
-		}
-	}
+	held := slices.DeleteFunc(slices.Clone(records), func(r leasehold.Record) bool { return r.Released })
 	var bad, ended error
-	err := m.watch(ctx, by, records, wording.Count(held, "holder", "holders"), func(found holders.Observation) error {
+	err := m.watch(ctx, by, records, wording.Count(len(held), "holder", "holders"), func(found holders.Observation) error {
 		switch {
 		case errors.As(found.Err, new(*leasehold.RecordError)):
 			m.Fail(found.Err)

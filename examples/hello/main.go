@@ -23,7 +23,7 @@ func main() {
 		log.Fatal(err)
 	}
 	db := dynamodb.NewFromConfig(cfg)
-	if err := table.Create(ctx, db, table.Spec{Name: "locks"}); err != nil { // does nothing if it exists
+	if err := table.Create(ctx, db, table.Spec{Name: "locks"}); err != nil { // if it is missing; turns TTL on
 		log.Fatal(err)
 	}
 	locks, err := leasehold.New(db, leasehold.Config{Table: "locks"})

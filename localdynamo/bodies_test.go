@@ -98,9 +98,8 @@ func TestEngineLimitsMemoryOfRequestBodies(t *testing.T) {
 				var all sync.WaitGroup
 				for range clients {
 					all.Go(func() {
-						if status, said := newSlow(u, large).post(t.Context(), e, tc.length); status != http.StatusOK {
-							t.Errorf("%d %s", status, said)
-						}
+						status, said := newSlow(u, large).post(t.Context(), e, tc.length)
+						same(t, "status of "+said, status, http.StatusOK)
 					})
 				}
 				all.Wait()
@@ -129,13 +128,10 @@ func TestSlowLargeRequestsDoNotDelaySmallRequest(t *testing.T) {
 		time.Sleep(largePatience / 2) // wait until four bodies occupy all the space
 		began := time.Now()
 		for _, length := range []int64{2, -1} {
-			if w := send(e, "ListTables", "{}", ofLength(length)); w.Code != http.StatusOK || time.Since(began) != 0 {
-				t.Errorf("after %v: %d %s", time.Since(began), w.Code, w.Body)
-			}
+			replied(t, "a small request", send(e, "ListTables", "{}", ofLength(length)), http.StatusOK)
+			same(t, "delay of a small request", time.Since(began), 0)
 		}
-		if e.bodies.room.TryAcquire(1) {
-			t.Error("memory was still free")
-		}
+		same(t, "memory is free", e.bodies.room.TryAcquire(1), false)
 		close(held)
 		all.Wait()
 	})
@@ -170,9 +166,8 @@ func TestInterruptedRequestReleasesBodyMemory(t *testing.T) {
 			all.Go(func() {
 				s := newSlow(u, large)
 				s.err = io.ErrUnexpectedEOF
-				if status, said := s.post(t.Context(), e, large); status != http.StatusBadRequest {
-					t.Errorf("cut off: %d %s", status, said)
-				}
+				status, said := s.post(t.Context(), e, large)
+				same(t, "status of a request that was cut off: "+said, status, http.StatusBadRequest)
 			})
 			all.Go(func() { newSlow(u, large-1).post(t.Context(), e, large) }) // the body is shorter than its Content-Length
 			all.Go(func() {
@@ -182,9 +177,8 @@ func TestInterruptedRequestReleasesBodyMemory(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if !e.bodies.room.TryAcquire(2*maxBody) || !e.bodies.turn.TryAcquire(1) {
-			t.Error("a request that ended still reserves memory")
-		}
+		same(t, "memory that a request reserved is free", e.bodies.room.TryAcquire(2*maxBody), true)
+		same(t, "the turn is free", e.bodies.turn.TryAcquire(1), true)
 	})
 }
 
@@ -196,9 +190,7 @@ func TestEngineReadsAtMostOneByteOverBodyLimit(t *testing.T) {
 			if status != http.StatusRequestEntityTooLarge || u.most.Load() > most {
 				t.Errorf("%d %s, %d bytes were read", status, said, u.most.Load())
 			}
-			if !e.bodies.room.TryAcquire(maxBody) {
-				t.Error("the request still reserves memory")
-			}
+			same(t, "memory that the request reserved is free", e.bodies.room.TryAcquire(maxBody), true)
 		})
 	}
 }

@@ -177,9 +177,8 @@ func TestClientRequestTokenPreventsSecondWriteForTenMinutes(t *testing.T) {
 func TestTableWithDeletionProtectionIsNotDeleted(t *testing.T) {
 	e := newSeeded(t)
 	call(t, e, "UpdateTable", `{"TableName":"locks","DeletionProtectionEnabled":true}`)
-	if status, body := call(t, e, "DeleteTable", `{"TableName":"locks"}`); status != http.StatusBadRequest {
-		t.Errorf("the table was deleted: %d %s", status, body)
-	}
+	status, body := call(t, e, "DeleteTable", `{"TableName":"locks"}`)
+	lab.Want(t, "status of "+body, status, http.StatusBadRequest)
 	want(t, e, "ListTables", `{}`, `{"TableNames":["locks"]}`)
 }
 

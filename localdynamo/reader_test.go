@@ -1,13 +1,14 @@
 package localdynamo
 
 import (
-	"bytes"
 	"encoding/json"
+	"fmt"
 	"hash/crc32"
 	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"runtime"
 	"slices"
 	"strconv"
@@ -40,9 +41,7 @@ func TestJSONReaderRejectsInvalidAttributeValues(t *testing.T) {
 			t.Errorf("%.60s: %v, want %s", written, err, want)
 		}
 	}
-	if err := readJSON(nested(maxNesting-1), func(r *reader) { r.value(1) }); err != nil {
-		t.Errorf("%d levels: %v", maxNesting-1, err)
-	}
+	same(t, "error for one level less", readJSON(nested(maxNesting-1), func(r *reader) { r.value(1) }), nil)
 }
 
 func TestReaderDecodesStringsAsJSONUnmarshalDoes(t *testing.T) {
@@ -94,9 +93,7 @@ func TestDeeplyNestedBodyDoesNotCrashProcess(t *testing.T) {
 		`{"TransactItems":[{"Put":`: maxBody, `{"RequestItems":{"locks":`: maxBody, `{"RequestItems":{"locks":[{"PutRequest":`: maxBody,
 		`{"Item":{"M":`: 1 << 20, `{"Item":{"a":{"M":`: 1 << 20, `{"Item":{"a":{"L":[`: 1 << 20, `{"Unknown":`: 1 << 20, `[`: 1 << 20, `{"Key":{"a":{"unknown":[`: 1 << 20,
 	} {
-		if w := send(e, "TransactWriteItems", strings.Repeat(level, size/len(level))); w.Code != http.StatusBadRequest {
-			t.Errorf("%s: %d %s", level, w.Code, w.Body)
-		}
+		replied(t, level, send(e, "TransactWriteItems", strings.Repeat(level, size/len(level))), http.StatusBadRequest)
 	}
 }
 
@@ -176,9 +173,7 @@ func seededEngine(t testing.TB) *Engine {
 		{"CreateTable", `{"TableName":"locks","KeySchema":[{"AttributeName":"id","KeyType":"HASH"}],"AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"}],"BillingMode":"PAY_PER_REQUEST"}`},
 		{"PutItem", `{"TableName":"locks","Item":{"id":{"S":"a"},"n":{"N":"5"},"s":{"SS":["b","a"]},"l":{"L":[{"S":"1"},{"S":"2"}]},"m":{"M":{"x":{"S":"q"},"y":{"L":[{"N":"1"},{"N":"2"}]}}}}}`},
 	} {
-		if w := send(e, r[0], r[1]); w.Code != http.StatusOK {
-			t.Fatalf("%s: %d %s", r[0], w.Code, w.Body)
-		}
+		replied(t, r[0], send(e, r[0], r[1]), http.StatusOK)
 	}
 	return e
 }
@@ -218,24 +213,37 @@ func TestServeHTTPRejectsBodyWithTooManyValues(t *testing.T) {
 	} {
 		e := seededEngine(t)
 		before := storedBy(t, e)
-		w := send(e, "PutItem", body)
-		if said := w.Body.String(); w.Code != http.StatusBadRequest || !strings.Contains(said, "#ValidationException") || !strings.Contains(said, strconv.Itoa(maxValues)) {
-			t.Errorf("%s: %d %.300s", name, w.Code, said)
-		}
-		if !maps.Equal(before, storedBy(t, e)) {
-			t.Errorf("%s: something was stored", name)
-		}
+		replied(t, name, send(e, "PutItem", body), http.StatusBadRequest, "#ValidationException", strconv.Itoa(maxValues))
+		same(t, name+": the store", storedBy(t, e), before)
 	}
 	// The item has the maximum size, and consists of the smallest possible values, of 2 bytes each.
-	if w := send(seededEngine(t), "PutItem", item(repeated(`{"NULL":true}`, 400<<10/2-10))); w.Code != http.StatusOK {
-		t.Errorf("an item of the maximum size: %d %.300s", w.Code, w.Body)
-	}
+	replied(t, "an item of the maximum size", send(seededEngine(t), "PutItem", item(repeated(`{"NULL":true}`, 400<<10/2-10))), http.StatusOK)
 }
 
 // ok ends the test if err is not nil.
 func ok(t interface{ Fatal(...any) }, err error) {
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// same fails the test unless got and want are deeply equal. The parameter "what" names the value.
+func same[T any](t interface {
+	Helper()
+	Errorf(string, ...any)
+}, what string, got, want T) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%.300s: %v, want %v", what, got, want)
+	}
+}
+
+// replied fails the test unless the reply has the given status, and its body contains the parts.
+func replied(t testing.TB, what string, w *httptest.ResponseRecorder, status int, parts ...string) {
+	t.Helper()
+	lacks := func(part string) bool { return !strings.Contains(w.Body.String(), part) }
+	if w.Code != status || slices.ContainsFunc(parts, lacks) {
+		t.Errorf("%.300s: %d %.300s, want %d and %q", what, w.Code, w.Body, status, parts)
 	}
 }
 
@@ -273,9 +281,8 @@ func FuzzFailedRequestChangesNothing(f *testing.F) {
 		e := seededEngine(t)
 		before := storedBy(t, e)
 		w := send(e, operation, body)
-		if want := strconv.FormatUint(uint64(crc32.ChecksumIEEE(w.Body.Bytes())), 10); w.Header().Get("X-Amz-Crc32") != want {
-			t.Errorf("%s: checksum %s, want %s", operation, w.Header().Get("X-Amz-Crc32"), want)
-		}
+		want := strconv.FormatUint(uint64(crc32.ChecksumIEEE(w.Body.Bytes())), 10)
+		same(t, operation+": checksum", w.Header().Get("X-Amz-Crc32"), want)
 		var reply map[string]any
 		nothing := w.Code == http.StatusOK && w.Body.Len() == 0 && (operation == "TagResource" || operation == "UntagResource")
 		if err := json.Unmarshal(w.Body.Bytes(), &reply); err != nil && !nothing {
@@ -290,9 +297,7 @@ func FuzzFailedRequestChangesNothing(f *testing.F) {
 			if w.Code != http.StatusBadRequest || kind == "" || message == "" || kind == typeInternal {
 				t.Errorf("%s: %d %s", operation, w.Code, w.Body)
 			}
-			if !maps.Equal(before, storedBy(t, e)) {
-				t.Errorf("%s failed with %s, and has changed the tables", operation, w.Body)
-			}
+			same(t, operation+" that failed: the store", storedBy(t, e), before)
 			return
 		}
 		after := storedBy(t, e)
@@ -305,12 +310,10 @@ func FuzzFailedRequestChangesNothing(f *testing.F) {
 			t.Fatalf("after %s: scan: %d %s, %v", operation, scanned.Code, scanned.Body, err)
 		}
 		for _, item := range page.Items {
-			if w := send(e, "PutItem", `{"TableName":"locks","Item":`+string(item)+`}`); w.Code != http.StatusOK {
-				t.Errorf("%s has stored %s, which cannot be put: %s", operation, item, w.Body)
-			}
+			what := fmt.Sprintf("an item that %s has stored: %s", operation, item)
+			replied(t, what, send(e, "PutItem", `{"TableName":"locks","Item":`+string(item)+`}`), http.StatusOK)
 		}
-		if again := send(e, "Scan", `{"TableName":"locks"}`); !bytes.Equal(again.Body.Bytes(), scanned.Body.Bytes()) {
-			t.Errorf("%s has stored %s, which was put as %s", operation, scanned.Body, again.Body)
-		}
+		again := send(e, "Scan", `{"TableName":"locks"}`)
+		same(t, "items of "+operation+", put again", again.Body.String(), scanned.Body.String())
 	})
 }

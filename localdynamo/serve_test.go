@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -49,10 +48,7 @@ func TestPanicInStoreIsLoggedAndChangesNothing(t *testing.T) {
 	sound := e.store
 	e.store = fragile{sound}
 	for range 3 {
-		w := send(e, "BatchWriteItem", twoPuts)
-		if w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), "#InternalServerError") || !strings.Contains(w.Body.String(), "boom") {
-			t.Errorf("%d %s", w.Code, w.Body)
-		}
+		replied(t, "by HTTP", send(e, "BatchWriteItem", twoPuts), http.StatusInternalServerError, "#InternalServerError", "boom")
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://localdynamo/", strings.NewReader(twoPuts))
 		r.Header.Set("X-Amz-Target", "DynamoDB_20120810.BatchWriteItem")
 		reply, err := e.RoundTrip(r)
@@ -64,12 +60,8 @@ func TestPanicInStoreIsLoggedAndChangesNothing(t *testing.T) {
 		t.Errorf("logged %d times, want once with the stack: %s", said, &log)
 	}
 	e.store = sound
-	if !maps.Equal(whole, storedBy(t, e)) {
-		t.Error("half of the request was stored")
-	}
-	if w := send(e, "BatchWriteItem", twoPuts); w.Code != http.StatusOK {
-		t.Errorf("after the panics: %d %s", w.Code, w.Body)
-	}
+	same(t, "the store", storedBy(t, e), whole)
+	replied(t, "after the panics", send(e, "BatchWriteItem", twoPuts), http.StatusOK)
 }
 
 func TestEngineRejectsRequestsFromBrowserPages(t *testing.T) {
@@ -90,9 +82,7 @@ func TestEngineRejectsRequestsFromBrowserPages(t *testing.T) {
 		if w.Code != http.StatusForbidden && w.Code != http.StatusBadRequest || w.Header().Get(allow) != "" {
 			t.Errorf("a page %s: %d %s %v", name, w.Code, w.Body, w.Header())
 		}
-		if !maps.Equal(before, storedBy(t, e)) {
-			t.Errorf("a page %s has written", name)
-		}
+		same(t, "after a page "+name+": the store", storedBy(t, e), before)
 	}
 }
 
@@ -112,13 +102,8 @@ func TestTruncatedBodyChangesNothing(t *testing.T) {
 	for name, length := range map[string]int64{"chunked": -1, "with Content-Length": int64(len(put)) + 1} {
 		e := seededEngine(t)
 		before := storedBy(t, e)
-		w := serve(e, "PutItem", cut{strings.NewReader(put)}, ofLength(length))
-		if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "could not be read") {
-			t.Errorf("%s: %d %s", name, w.Code, w.Body)
-		}
-		if !maps.Equal(before, storedBy(t, e)) {
-			t.Errorf("%s: the item was stored", name)
-		}
+		replied(t, name, serve(e, "PutItem", cut{strings.NewReader(put)}, ofLength(length)), http.StatusBadRequest, "could not be read")
+		same(t, name+": the store", storedBy(t, e), before)
 	}
 }
 
@@ -197,9 +182,7 @@ func replaced(old, by string) func(*http.Request) {
 func TestSignatureIsInvalidForChangedRequest(t *testing.T) {
 	e := New(WithAccessKey(theID, theSecret))
 	defer e.Close()
-	if w := signedAs(t, e, func(*http.Request) {}); w.Code != http.StatusOK {
-		t.Fatalf("unchanged request: %d %s", w.Code, w.Body)
-	}
+	replied(t, "unchanged request", signedAs(t, e, func(*http.Request) {}), http.StatusOK)
 	for name, change := range map[string]func(*http.Request){
 		"body":           func(r *http.Request) { r.Body, r.ContentLength = http.NoBody, 0 },
 		"operation":      func(r *http.Request) { r.Header.Set("X-Amz-Target", "DynamoDB_20120810.DescribeLimits") },
@@ -251,8 +234,6 @@ func TestBodyOfUnsignedRequestIsNotRead(t *testing.T) {
 	defer e.Close()
 	for _, authorization := range []string{"", "Basic eA==", algorithm + " Credential=local/20200101/local/dynamodb/aws4_request, SignedHeaders=host;x-amz-target, Signature=00"} {
 		w := serve(e, "ListTables", noBody{t}, func(r *http.Request) { r.Header.Set("Authorization", authorization) })
-		if w.Code != http.StatusBadRequest {
-			t.Errorf("%q: %d %s", authorization, w.Code, w.Body)
-		}
+		replied(t, authorization, w, http.StatusBadRequest)
 	}
 }

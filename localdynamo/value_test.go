@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math/big"
 	"reflect"
 	"strings"
@@ -107,9 +108,7 @@ func TestItemMatchesGoMapAfterSetsAndDeletes(t *testing.T) {
 				v := integer(rapid.IntRange(0, 9).Draw(t, "value"))
 				old := it
 				it, model[name] = it.with(name, v), v
-				if len(old) != before {
-					t.Fatal("with changed the original item")
-				}
+				same(t, "length of the original item", len(old), before)
 			} else {
 				it = it.with(name, value{})
 				delete(model, name)
@@ -142,9 +141,7 @@ func TestItemSizesMatchDynamoDBManual(t *testing.T) {
 		`{"a":{"M":{"k":{"S":"x"}}}}`:                     1 + 3 + 1 + 2,
 		`{"a":{"S":"` + strings.Repeat("x", 1000) + `"}}`: 1001,
 	} {
-		if got := parseItem(t, written).size(); got != want {
-			t.Errorf("%.60s counts %d bytes, want %d", written, got, want)
-		}
+		same(t, "size of "+written, parseItem(t, written).size(), want)
 	}
 }
 
@@ -275,19 +272,13 @@ func TestNumbersAreComparedByValue(t *testing.T) {
 		one, two := anyNumber().Draw(t, "one"), anyNumber().Draw(t, "two")
 		a, b := parsed(t, one), parsed(t, two)
 		x, y := rational(t, one), rational(t, two)
-		if rational(t, a).Cmp(x) != 0 {
-			t.Fatalf("%s is kept as %s", one, a)
-		}
+		same(t, one+" as "+a+": comparison", rational(t, a).Cmp(x), 0)
 		if (a == b) != (x.Cmp(y) == 0) {
 			t.Fatalf("%s and %s are kept as %s and %s", one, two, a, b)
 		}
-		if got := compareNumbers(a, b); got != x.Cmp(y) {
-			t.Fatalf("compareNumbers(%s, %s) = %d", a, b, got)
-		}
+		same(t, "compareNumbers of "+a+" and "+b, compareNumbers(a, b), x.Cmp(y))
 		sortable := bytes.Compare(appendSortableNumber(nil, a), appendSortableNumber(nil, b))
-		if sortable != x.Cmp(y) {
-			t.Fatalf("the sortable forms of %s and %s compare as %d", a, b, sortable)
-		}
+		same(t, "comparison of the sortable forms of "+a+" and "+b, sortable, x.Cmp(y))
 	})
 }
 
@@ -306,9 +297,7 @@ func TestNumberSumIsExactUnlessItHasTooManyDigits(t *testing.T) {
 			}
 			return
 		}
-		if rational(t, sum).Cmp(want) != 0 {
-			t.Fatalf("%s and %s give %s, want %s", a, b, sum, want.RatString())
-		}
+		same(t, a+" and "+b+" give "+sum+": comparison", rational(t, sum).Cmp(want), 0)
 	})
 }
 
@@ -318,9 +307,7 @@ func TestStringKeysAreSortedByBytes(t *testing.T) {
 		a, b := text.Draw(t, "a"), text.Draw(t, "b")
 		one := appendSortable(nil, value{kind: kindS, text: a})
 		two := appendSortable(nil, value{kind: kindS, text: b})
-		if got := bytes.Compare(one, two); got != cmp.Compare(a, b) {
-			t.Fatalf("the sortable forms of %q and %q compare as %d", a, b, got)
-		}
+		same(t, fmt.Sprintf("comparison of the sortable forms of %q and %q", a, b), bytes.Compare(one, two), cmp.Compare(a, b))
 		if a != b && bytes.HasPrefix(one, two) {
 			t.Fatalf("the sortable form of %q begins with that of %q", a, b)
 		}

@@ -119,9 +119,7 @@ func TestRunCanLeaveChildrenOfCMDAliveOnAnyBackend(t *testing.T) {
 	dir, _, p, left := startLeaving(t, "--background", "keep")
 	p.ends(3)
 	says(t, dir, fmt.Sprintf("leasehold: CMD has ended: releasing k, though 1 process that it started still runs: sh (pid %d)\n", left))
-	if isDead(left) {
-		t.Error("the process that CMD left running was stopped")
-	}
+	lab.Want(t, "the process that CMD left running was stopped", isDead(left), false)
 	// leasehold has released the key, but LEASEHOLD_HELD still contains it in the environment of
 	// the process that CMD left running. A command with this environment can nevertheless acquire
 	// the key.
@@ -149,9 +147,7 @@ func TestStoppedRunDoesNotWaitForKeptProcessOnAnyBackend(t *testing.T) {
 			return err == nil && strings.Contains(string(b), `"event":"ended"`) && strings.Contains(string(b), code)
 		})
 		says(t, dir, fmt.Sprintf("leasehold: CMD has ended: releasing k, though 1 process that it started still runs: sleep (pid %d)\n", left))
-		if isDead(left) {
-			t.Error("the process that CMD left running was stopped")
-		}
+		lab.Want(t, "the process that CMD left running was stopped", isDead(left), false)
 	}
 	t.Run("lock is lost", func(t *testing.T) {
 		t.Parallel()
@@ -257,9 +253,7 @@ func TestProcessWithoutMainThreadCountsAsAliveOnAnyBackend(t *testing.T) {
 		dir, env, p, left := begin(t, "; wait")
 		start(t, dir, env, "break", "k", "--yes", "--token", strconv.Itoa(fileNumber(t, filepath.Join(dir, "token")))).ends(0)
 		p.ends(123)
-		if hasThreads(left) {
-			t.Error("the process still runs")
-		}
+		lab.Want(t, "the process still runs", hasThreads(left), false)
 	})
 	t.Run("process is killed when leasehold is killed", func(t *testing.T) {
 		t.Parallel()
@@ -320,10 +314,8 @@ func TestJobStoppedBySIGTERMIsNotMarkedAsDoneOnAnyBackend(t *testing.T) {
 		p.signal(c.signal)
 		p.ends(0)
 		dead(t, left, "the process still runs")
-		b, err := os.ReadFile(filepath.Join(dir, "said"))
-		if told := strings.Contains(string(b), "so it does not count as done"); err != nil || told == c.done {
-			t.Errorf("stderr: %s, %v", b, err)
-		}
+		said := string(lab.Must(os.ReadFile(filepath.Join(dir, "said")))(t))
+		lab.Want(t, "stderr says that CMD is not done: "+said, strings.Contains(said, "so it does not count as done"), !c.done)
 		start(t, dir, env, "get", "k", "--done", "v7").ends(map[bool]int{true: 0, false: 1}[c.done])
 	})
 }

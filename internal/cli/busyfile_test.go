@@ -64,10 +64,7 @@ func TestCommandTimesOutIfStoreFileStaysLocked(t *testing.T) {
 		if code != c.code || stdout != "" || took < c.least || took > c.most+margin {
 			t.Errorf("exit code %d after %v: %s%s", code, took, stdout, stderr)
 		}
-		const blames = "another process keeps it locked: end that process"
-		if !strings.Contains(stderr, "locks.db was busy for ") || !strings.Contains(stderr, blames) {
-			t.Errorf("stderr does not say that the file was busy: %s", stderr)
-		}
+		lab.WantParts(t, "stderr", stderr, "locks.db was busy for ", "another process keeps it locked: end that process")
 		lab.WantNoFile(t, "file that CMD writes", filepath.Join(dir, "ran"))
 	})
 }
@@ -117,10 +114,8 @@ func TestConcurrentProcessesCanUseOneStoreFile(t *testing.T) {
 			t.Errorf("exit code %d: %s", code, &p.stderr)
 		}
 	}
-	ran, err := os.ReadFile(filepath.Join(dir, "ran"))
-	if err != nil || granted == 0 || len(ran) != granted {
-		t.Errorf("%d processes were granted the key, and CMD ran %d times, %v", granted, len(ran), err)
-	}
+	lab.WantRange(t, "processes that were granted the key", granted, 1, len(crowd))
+	lab.Want(t, "times that CMD ran", len(lab.Must(os.ReadFile(filepath.Join(dir, "ran")))(t)), granted)
 }
 
 func TestWaitingRunFailsImmediatelyIfStoreBecomesUnusable(t *testing.T) {
@@ -159,12 +154,10 @@ func TestWaitingRunFailsImmediatelyIfStoreBecomesUnusable(t *testing.T) {
 		start(t, dir, env, "acquire", "-l", "1h", "k").ends(0)
 		p := start(t, dir, env, "run", "k", "--", "touch", "ran")
 		eventually(t, "the wait for k", func() bool { return strings.Contains(p.stderr.String(), "waiting for k") })
-		began := time.Now()
 		c.fault(t, file)
 		p.ends(125)
-		if said := p.stderr.String(); !strings.Contains(said, c.says) || strings.Contains(said, "still trying") || strings.Contains(said, "fuser") {
-			t.Errorf("after %v: %s", time.Since(began), said)
-		}
+		p.said(c.says)
+		lab.WantNoPart(t, "stderr", p.stderr.String(), "still trying", "fuser")
 	})
 }
 

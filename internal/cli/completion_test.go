@@ -21,9 +21,8 @@ var hostileNames = []string{
 func TestCompletionOmitsNamesWithSpecialCharacters(t *testing.T) {
 	plain := []string{"t/a", "a-b", "a.b", "a_b", "a:b", "0", "/a", ".a", "_a", "key="}
 	f := offering(cobra.FixedCompletions(append(plain, hostileNames...), cobra.ShellCompDirectiveNoFileComp))
-	if got, _ := f(nil, nil, ""); strings.Join(got, " ") != strings.Join(plain, " ") {
-		t.Errorf("offered: %q", got)
-	}
+	offered, _ := f(nil, nil, "")
+	lab.Want(t, "offered words", strings.Join(offered, " "), strings.Join(plain, " "))
 }
 
 func TestCompletionOffersNoHostileKeyFromTable(t *testing.T) {
@@ -74,9 +73,8 @@ func TestCompletionScriptNeverEvaluatesCommandLineWithBacktick(t *testing.T) {
 		before, after, _ := strings.Cut(script.String(), evaluates)
 		lines := strings.Split(before, "\n")
 		guard := lines[max(0, len(lines)-2)]
-		if strings.Contains(after, evaluates) || !strings.Contains(guard, "return") || !strings.Contains(guard, "`") {
-			t.Errorf("%s: the line before the evaluation is %s", shell, guard)
-		}
+		lab.WantParts(t, shell+": the line before the evaluation", guard, "return", "`")
+		lab.WantNoPart(t, shell+": the lines after the first evaluation", after, evaluates)
 	}
 }
 
@@ -85,7 +83,6 @@ func TestCompletionScriptNeverEvaluatesCommandLineWithBacktick(t *testing.T) {
 func TestFishCompletionQuotesWordsBeforeCursor(t *testing.T) {
 	var script bytes.Buffer
 	lab.OK(t, Completion(tree(), "fish", &script))
-	if words, _, _ := strings.Cut(script.String(), "set -l requestComp"); !strings.Contains(words, "set -l args (string escape -- (commandline") {
-		t.Errorf("the words of the line are not escaped:\n%s", words)
-	}
+	words, _, _ := strings.Cut(script.String(), "set -l requestComp")
+	lab.WantParts(t, "the words of the line", words, "set -l args (string escape -- (commandline")
 }

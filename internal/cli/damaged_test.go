@@ -113,13 +113,8 @@ func TestRunRetriesFailedReleaseUntilSuccess(t *testing.T) {
 			t.Run(name+", "+trouble, func(t *testing.T) {
 				t.Parallel()
 				f, ended := troubled(t, trouble, 6*time.Second)
-				_, stderr, code := said(t, f.env, append(append([]string{"run", "k"}, tc.args...), "--", "touch", ended)...)
-				if code != 0 || !strings.Contains(stderr, "leasehold: CMD has ended: trying to ") {
-					t.Errorf("exit code %d: %s", code, stderr)
-				}
-				if stdout, stderr, code := said(t, f.env, tc.after...); code != 0 {
-					t.Errorf("%v: exit code %d: %s%s", tc.after, code, stdout, stderr)
-				}
+				refuses(t, f.env, 0, "leasehold: CMD has ended: trying to ", append(append([]string{"run", "k"}, tc.args...), "--", "touch", ended)...)
+				succeeds(t, f.env, tc.after...)
 			})
 		}
 	}
@@ -128,10 +123,8 @@ func TestRunRetriesFailedReleaseUntilSuccess(t *testing.T) {
 func TestRunExitsWith123IfFinishedWorkCannotBeRecorded(t *testing.T) {
 	t.Parallel()
 	f, ended := troubled(t, "ThrottlingException", time.Hour)
-	_, stderr, code := said(t, f.env, "run", "k", "-l", "3s", "--once", "v1", "--", "touch", ended)
-	if code != 123 || !strings.Contains(stderr, "leasehold: k: the mark that this is done may not be stored, so the work may be repeated") {
-		t.Errorf("exit code %d: %s", code, stderr)
-	}
+	refuses(t, f.env, 123, "leasehold: k: the mark that this is done may not be stored, so the work may be repeated",
+		"run", "k", "-l", "3s", "--once", "v1", "--", "touch", ended)
 }
 
 func TestRunReportsFailedReleaseInJSON(t *testing.T) {
@@ -159,8 +152,6 @@ func TestSIGINTStopsRetriesOfFailedRelease(t *testing.T) {
 		p.signal(syscall.SIGINT)
 		p.ends(tc.code)
 		p.said(tc.says)
-		if took := time.Since(began); took > 15*time.Second { // 15 s is much less than the lease of 15 minutes
-			t.Errorf("the command ended %v after the signal", took)
-		}
+		lab.WantTook(t, "after the signal, the command ended in", began, 0, 15*time.Second) // 15 s is much less than the lease of 15 minutes
 	})
 }

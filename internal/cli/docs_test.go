@@ -150,9 +150,7 @@ func (f fence) treated(t *testing.T) (exception, string) {
 		t.Errorf("%v has %d exceptions", f, len(found))
 	}
 	for i := 0; i < len(found[0].instead); i += 2 {
-		if !strings.Contains(f.text, found[0].instead[i]) {
-			t.Errorf("%v has no text %q", f, found[0].instead[i])
-		}
+		lab.WantParts(t, f.String(), f.text, found[0].instead[i])
 	}
 	return found[0], strings.NewReplacer(found[0].instead...).Replace(f.text) + found[0].then
 }
@@ -292,15 +290,8 @@ func TestGettingStartedCommandsRunAsPrinted(t *testing.T) {
 	// The script installs the program leasehold with go install, and must then run this program. So
 	// PATH omits the directory of the leasehold that the other tests run.
 	cmd.Env = append(append(bare(t.TempDir()), "PATH="+filepath.Dir(goes)+":/usr/local/bin:/usr/bin:/bin"), goCaches(t)...)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s\nprinted\n%s", err, script, out)
-	}
-	for _, want := range []string{"it works\n", "exit code 75\n", "written\n", "working on nightly-report\n", " took over from ", "created locks in ", "ok\trights\t", `"Action": [`} {
-		if !strings.Contains(string(out), want) {
-			t.Errorf("the script did not print %q, but\n%s", want, out)
-		}
-	}
+	lab.WantParts(t, "the output of the script", lab.Output(t, cmd), "it works\n", "exit code 75\n", "written\n", "working on nightly-report\n",
+		" took over from ", "created locks in ", "ok\trights\t", `"Action": [`)
 }
 
 // blockOf returns the shell block of docs/operating.md that contains the given text.
@@ -332,9 +323,8 @@ func TestScriptInGuideReportsKeyAsFreeOnlyIfKeyIsFree(t *testing.T) {
 	}{{"", false}, {"leasehold run import/7 -- true", true}, {"leasehold acquire import/7 >/dev/null", false}} {
 		cmd := exec.Command("sh", "-c", c.before+"\n"+line)
 		cmd.Dir, cmd.Env = dir, env
-		if out, _ := cmd.Output(); strings.Contains(string(out), "free") != c.free {
-			t.Errorf("after %q the script prints %q", c.before, out)
-		}
+		out, _ := cmd.Output()
+		lab.Want(t, fmt.Sprintf("the key is free after %q: %s", c.before, out), strings.Contains(string(out), "free"), c.free)
 	}
 }
 
@@ -351,9 +341,7 @@ func TestCrontabLinesInGuidesRunWithoutError(t *testing.T) {
 		for line := range strings.Lines(f.text) {
 			line = strings.TrimSuffix(line, "\n")
 			if at := crontabTime.FindString(line); at != "" {
-				if strings.Contains(strings.ReplaceAll(line, `\%`, ""), "%") {
-					t.Errorf("%v: a bare %% is a new line in a crontab: %s", f, line)
-				}
+				lab.WantNoPart(t, f.String()+": a crontab, in which a bare % is a new line", strings.ReplaceAll(line, `\%`, ""), "%")
 				jobs = append(jobs, strings.ReplaceAll(strings.TrimPrefix(line, at), `\%`, "%"))
 				continue
 			}
@@ -373,9 +361,7 @@ func TestCrontabLinesInGuidesRunWithoutError(t *testing.T) {
 			reads(t, script, in)
 		})
 	}
-	if ran == 0 {
-		t.Error("no lines were found")
-	}
+	lab.Want(t, "lines were found", ran > 0, true)
 }
 
 func TestREADMECommandsSucceedDespiteBadAWSSettings(t *testing.T) {
@@ -453,9 +439,7 @@ func TestCommandLinesInDocumentsUseExistingFlags(t *testing.T) {
 		}
 	}
 	for _, line := range lines {
-		if err := cli.CheckArgs(arguments(line[1])[1:]); err != nil {
-			t.Errorf("%s: %s: %v", line[0], line[1], err)
-		}
+		lab.WantErr(t, line[0]+": "+line[1], cli.CheckArgs(arguments(line[1])[1:]), nil)
 	}
 	if len(lines) < 50 {
 		t.Errorf("only %d command lines were found", len(lines))

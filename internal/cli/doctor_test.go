@@ -72,11 +72,7 @@ func doctor(t *testing.T, env []string, code int, args ...string) map[string]lin
 func expectLine(t *testing.T, lines map[string]line, check, state string, texts ...string) {
 	t.Helper()
 	l := lines[check]
-	for _, text := range texts {
-		if !strings.Contains(l.What+": "+l.Do, text) {
-			t.Errorf("%s does not say %q: %+v", check, text, l)
-		}
-	}
+	lab.WantParts(t, check, l.What+": "+l.Do, texts...)
 	lab.Want(t, "state of "+check, l.State, state)
 }
 
@@ -105,12 +101,9 @@ func TestDoctorReportsCorrectSettingsAsOk(t *testing.T) {
 			for _, check := range []string{"store", "file system", "table", "lock", "round trip"} {
 				expectLine(t, lines, check, "ok")
 			}
-			if text := fmt.Sprint(lines); len(lines) != 5 || strings.Contains(text, "dynamodb:") || strings.Contains(text, "DynamoDB") {
-				t.Errorf("lines: %v", lines)
-			}
-			if stdout, _, _ := said(t, env, "ls", "-a", "--layout", name); stdout != "" {
-				t.Errorf("left in the table: %s", stdout)
-			}
+			lab.Want(t, "lines", len(lines), 5)
+			lab.WantNoPart(t, "the lines", fmt.Sprint(lines), "dynamodb:", "DynamoDB")
+			lab.Want(t, "records left in the table", succeeds(t, env, "ls", "-a", "--layout", name), "")
 		})
 	}
 }
@@ -316,10 +309,8 @@ func TestInterruptedDoctorDeletesTestKey(t *testing.T) {
 	eventually(t, "a renewal", held.Load)
 	p.signal(syscall.SIGINT)
 	close(stopped)
-	code := p.wait()
-	if said := p.stdout.String() + p.stderr.String(); code != 130 || strings.Contains(said, "fatal") || strings.Contains(said, "leasehold:") {
-		t.Errorf("exit code %d: %s", code, said)
-	}
+	p.ends(130)
+	lab.WantNoPart(t, "the output", p.stdout.String()+p.stderr.String(), "fatal", "leasehold:")
 	f.empty()
 }
 
@@ -332,7 +323,5 @@ func TestDoctorReportsLockedStoreFile(t *testing.T) {
 	eventually(t, "the first finding", func() bool { return strings.Contains(p.stdout.String(), "file system") })
 	began := time.Now()
 	p.endsBy(syscall.SIGINT)
-	if took := time.Since(began); took > 8*time.Second { // without the signal, doctor gives the file up after ten seconds
-		t.Errorf("doctor ended %v after SIGINT", took)
-	}
+	lab.WantTook(t, "after SIGINT, doctor ended in", began, 0, 8*time.Second) // without the signal, doctor gives the file up after ten seconds
 }

@@ -92,10 +92,8 @@ func sharedLock(t *testing.T, db *dynamodb.Client) (*leasehold.Client, *leasehol
 // empty checks that the table contains no record.
 func (f *faulty) empty() {
 	f.t.Helper()
-	out, err := f.db.Scan(f.t.Context(), &dynamodb.ScanInput{TableName: aws.String("locks")})
-	if err != nil || out.Count > 0 {
-		f.t.Errorf("left in the table: %v, %v", out.Items, err)
-	}
+	items := lab.Must(f.db.Scan(f.t.Context(), &dynamodb.ScanInput{TableName: aws.String("locks")}))(f.t).Items
+	lab.Want(f.t, fmt.Sprint("items left in the table: ", items), len(items), 0)
 }
 
 func healthy(_ string, w http.ResponseWriter, r *http.Request, next http.Handler) {
@@ -105,12 +103,6 @@ func healthy(_ string, w http.ResponseWriter, r *http.Request, next http.Handler
 // unavailable is a fault that answers every request as DynamoDB does during an outage (HTTP 503).
 func unavailable(_ string, w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 	w.WriteHeader(http.StatusServiceUnavailable)
-}
-
-// silent is a fault that leaves a request without an answer until the client gives up.
-func silent(_ string, _ http.ResponseWriter, r *http.Request, _ http.Handler) {
-	bodyOf(r) // the server notices only then that the client closes the connection
-	<-r.Context().Done()
 }
 
 // faultIf returns a fault that applies f to each request for which the function "condition" returns

@@ -34,11 +34,8 @@ func TestGrantFileMustBeRegularFileOnAnyBackend(t *testing.T) {
 		at("folder"): " is a directory: name a file in it\n",
 	} {
 		for _, args := range [][]string{{"acquire", "k"}, {"renew"}, {"release"}} {
-			_, stderr, code := said(t, env, append(args, "-v", "-f", path)...)
-			want := "leasehold: --grant " + path + why
-			if stderr = strings.ReplaceAll(stderr, "~", dir); code != 2 || stderr != want {
-				t.Errorf("%s -f %s: exit code %d: %s, not %s", args[0], path, code, stderr, want)
-			}
+			stderr := refuses(t, env, 2, "", append(args, "-v", "-f", path)...)
+			lab.Want(t, args[0]+" -f "+path, strings.ReplaceAll(stderr, "~", dir), "leasehold: --grant "+path+why)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/layout"
 )
 
@@ -74,9 +75,7 @@ func TestNamesWrittenByOtherUsersAppearInQuotes(t *testing.T) {
 					stderr += stdout
 				}
 				quoted += strings.Count(stderr, speech)
-				if text := inQuotes.ReplaceAllString(stderr, `""`); strings.Contains(text, "it is free; run") {
-					t.Errorf("%s: %q says %s", l.Name(), args, stderr)
-				}
+				lab.WantNoPart(t, fmt.Sprintf("%s: %q", l.Name(), args), inQuotes.ReplaceAllString(stderr, `""`), "it is free; run")
 			}
 		}
 	}

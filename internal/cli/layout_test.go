@@ -3,6 +3,7 @@ package cli_test
 import (
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -95,9 +96,7 @@ func TestRecordsOfOtherLibrariesCanBeListedReadAndBroken(t *testing.T) {
 			}
 			refuses(t, env, 2, "--yes needs --token", "break", "job", "--yes")
 			refuses(t, env, 1, "has changed: now held by "+f.name, "break", "job", "--yes", "--token", "another")
-			if out := succeeds(t, env, "break", "job", "--yes", "--token", f.version); !strings.HasSuffix(out, " to "+f.name+"\n") {
-				t.Errorf("break: %s, want the name %s last", out, f.name)
-			}
+			lab.WantMatch(t, "break", succeeds(t, env, "break", "job", "--yes", "--token", f.version), " to "+regexp.QuoteMeta(f.name)+"\n$")
 			prints("", "ls")
 		})
 	}
@@ -123,10 +122,7 @@ func TestListContinuesPastDamagedRecord(t *testing.T) {
 				!strings.Contains(errs, " is not a lock of this layout: ") || !strings.Contains(errs, f.damaged+" is missing") {
 				t.Errorf("%q, %s, exit code %d", out, errs, code)
 			}
-			const bad = `{"error":"bad_record","message":"the record of damaged `
-			if errs := refuses(t, env, 2, bad, "get", "damaged", "--json"); !strings.HasPrefix(errs, bad) {
-				t.Errorf("%s, want %s first", errs, bad)
-			}
+			lab.WantMatch(t, "get", refuses(t, env, 2, "", "get", "damaged", "--json"), `^{"error":"bad_record","message":"the record of damaged `)
 			refuses(t, env, 125, f.damaged+" is missing", "run", "-n", "damaged", "--", "true")
 		})
 	}
@@ -153,17 +149,14 @@ func TestRenewAndReleaseUseLayoutFromGrantFile(t *testing.T) {
 			elsewhere := append(env[:len(env)-1:len(env)-1], "LEASEHOLD_LAYOUT=native")
 			file := filepath.Join(t.TempDir(), "grant")
 			succeeds(t, env, "acquire", "mine", "-l", "30s", "-f", file)
-			if errs := refuses(t, elsewhere, 2, "", "renew", "--layout", "native", "-f", file); !strings.HasSuffix(errs, ": leave out --layout\n") {
-				t.Errorf("renew in another layout: %s, want the advice to leave out --layout last", errs)
-			}
+			stderr := refuses(t, elsewhere, 2, "", "renew", "--layout", "native", "-f", file)
+			lab.WantMatch(t, "renew in another layout", stderr, ": leave out --layout\n$")
 			succeeds(t, elsewhere, "renew", "-f", file)
 			if raw := stored(); raw == "" || f.layout == (layout.Dynamolock{}) && !strings.Contains(raw, `{"S":"30s"}`) {
 				t.Errorf("renewed to %s", raw)
 			}
 			succeeds(t, elsewhere, "release", "-f", file)
-			if raw := stored(); strings.Contains(raw, "expiresAt") {
-				t.Errorf("released to %s", raw)
-			}
+			lab.WantNoPart(t, "the released record", stored(), "expiresAt")
 		})
 	}
 }
@@ -174,10 +167,8 @@ func TestDemoSucceedsInNonNativeLayouts(t *testing.T) {
 		t.Run(l.Name(), func(t *testing.T) {
 			t.Parallel()
 			f := newFaulty(t, table.Spec{Layout: l}, healthy)
-			const want = "b  continued: its write was refused, its CMD had been stopped\n"
-			if out := succeeds(t, f.env, "demo", "--table", "locks", "--layout", l.Name()); !strings.Contains(out, want) {
-				t.Errorf("%s, want %s", out, want)
-			}
+			demo := succeeds(t, f.env, "demo", "--table", "locks", "--layout", l.Name())
+			lab.WantParts(t, "demo", demo, "b  continued: its write was refused, its CMD had been stopped\n")
 			f.empty()
 		})
 	}

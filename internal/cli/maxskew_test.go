@@ -60,8 +60,6 @@ func TestGetAndListShowSessionOfSharedLease(t *testing.T) {
 		{"ls --json", `"leaseMs":20000,"session":"` + id + `"`},
 		{"ls --json --check", `"leaseMs":20000,"session":"` + id + `"`},
 	} {
-		if out, errs, code := said(t, env, strings.Fields(tc.args)...); code != 0 || !strings.Contains(out, tc.want) {
-			t.Errorf("%s: exit code %d, %s%s, want %q", tc.args, code, out, errs, tc.want)
-		}
+		lab.WantParts(t, tc.args, succeeds(t, env, strings.Fields(tc.args)...), tc.want)
 	}
 }

@@ -110,9 +110,7 @@ func TestOperatingGuideListsEveryMessage(t *testing.T) {
 	}
 	listed := map[string]bool{}
 	for _, m := range firstCell.FindAllStringSubmatch(section, -1) {
-		if listed[m[1]] {
-			t.Errorf("listed twice: %s", m[1])
-		}
+		lab.Want(t, "listed twice: "+m[1], listed[m[1]], false)
 		listed[m[1]] = true
 	}
 	said := messagesOf(t)

@@ -53,9 +53,7 @@ func (p planting) sh(script string) {
 	cmd := exec.Command("/bin/sh", "-ec", script)
 	cmd.Dir, cmd.Env = p.dir, []string{"PATH=" + os.Getenv("PATH"), "ELSEWHERE=" + p.elsewhere}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-	if out, err := cmd.CombinedOutput(); err != nil {
-		p.t.Fatalf("%s: %v\n%s", script, err, out)
-	}
+	lab.Output(p.t, cmd)
 }
 
 // The method "root" runs leasehold as the user root, in that user's home directory. The command
@@ -70,23 +68,6 @@ func (p planting) root(message string, args ...string) {
 	}
 }
 
-// untouched fails the test if root has written to the directory p.elsewhere.
-func (p planting) untouched() {
-	p.t.Helper()
-	if files, err := os.ReadDir(p.elsewhere); err != nil || len(files) != 0 {
-		p.t.Errorf("files elsewhere: %v, %v", files, err)
-	}
-}
-
-// storeElsewhere creates a local store in the directory p.elsewhere, and returns the path
-// of the store file. The store belongs to root.
-func (p planting) storeElsewhere() string {
-	p.t.Helper()
-	file := filepath.Join(p.elsewhere, "other.db")
-	lab.OK(p.t, newStoreFile(file))
-	return file
-}
-
 func TestLeaseholdAsRootRejectsStoreFilePlantedByOtherUser(t *testing.T) {
 	t.Parallel()
 	type variant struct{ plant, says string }
@@ -98,7 +79,8 @@ func TestLeaseholdAsRootRejectsStoreFilePlantedByOtherUser(t *testing.T) {
 		"symlink through symlink": {`leasehold() { :; }; ln -s "$ELSEWHERE" sub; ln -s sub/made locks.db`, "is a symbolic link"},
 	}, func(t *testing.T, c variant) {
 		p := newPlanting(t, 0o770|os.ModeSetgid, nobody)
-		other := p.storeElsewhere()
+		other := filepath.Join(p.elsewhere, "other.db") // a store of root
+		lab.OK(t, newStoreFile(other))
 		before := lab.Must(os.ReadFile(other))(t)
 		if strings.Contains(c.plant, `ln "`) { // root makes the hard link, because the kernel may not let the other user make it (fs.protected_hardlinks)
 			lab.OK(t, os.Link(other, filepath.Join(p.dir, "locks.db")))
@@ -157,7 +139,7 @@ func TestLeaseholdAsRootUsesNoFileOrSymlinkPlantedByOtherUser(t *testing.T) {
 	} {
 		p.root(c.says, inDir(p.dir, c.args)...)
 	}
-	p.untouched()
+	lab.Want(t, "files elsewhere", len(lab.Must(os.ReadDir(p.elsewhere))(t)), 0)
 	p.sh(`[ ! -s events ] && [ ! -s grant ] && [ ! -s k.prom ] && [ -z "$(ls -A dir)" ]`)
 }
 
@@ -194,9 +176,7 @@ func TestLeaseholdAsRootCanWriteToFilesNamedOnCommandLine(t *testing.T) {
 		cmd.Dir = p.home
 		cmd.Env = append(bare(p.home), "PATH="+filepath.Dir(p.leasehold)+":"+os.Getenv("PATH"), "LEASEHOLD_FILE="+filepath.Join(p.home, "locks.db"),
 			"DIR="+p.dir, "THEIRS="+home, "GROUP="+group)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Errorf("%s: %v\n%s", script, err, out)
-		}
+		lab.Output(t, cmd)
 	}
 }
 
@@ -238,9 +218,8 @@ func TestUsersOfMachineShareDefaultStore(t *testing.T) {
 	// the missing permission, and must not silently use another store.
 	lab.OK(t, os.Chmod(filepath.Join(machine, "locks.db"), 0o644))
 	said, code := as(nobody+1, "acquire", "-n", "k")
-	if code != 2 || !strings.Contains(said, "user 54322 cannot use this machine's store: ") || !strings.Contains(said, "permission denied") {
-		t.Errorf("without permission: exit code %d: %s", code, said)
-	}
+	lab.Want(t, "exit code without permission", code, 2)
+	lab.WantParts(t, "stderr", said, "user 54322 cannot use this machine's store: ", "permission denied")
 	lab.WantNoFile(t, "store of the user's own", filepath.Join(home, ".local", "state", "leasehold", "locks.db"))
 }
 

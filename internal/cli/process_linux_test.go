@@ -1,7 +1,6 @@
 package cli_test
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -75,9 +74,7 @@ func TestRunOutlivesParentByDefaultOnAnyBackend(t *testing.T) {
 	shell.signal(syscall.SIGTERM)
 	_ = shell.wait()
 	eventually(t, "CMD with the flag is dead", func() bool { return isDead(with) })
-	if isDead(cmd) || isDead(child) {
-		t.Error("CMD without the flag is dead")
-	}
+	lab.Want(t, "CMD without the flag is dead", isDead(cmd) || isDead(child), false)
 	start(t, dir, env, "run", "-n", "k", "--", "true").ends(75)
 	for _, pid := range []int{cmd, child} {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
@@ -112,14 +109,11 @@ func TestProcessCommandLinesContainNoSecrets(t *testing.T) {
 	for _, path := range lines {
 		line, _ := os.ReadFile(path) // the process may have ended
 		for what, secret := range map[string]string{"AWS's key": mine, "the page's token": token, "the engine's key": strings.TrimSpace(string(made))} {
-			if bytes.Contains(line, []byte(secret)) {
-				t.Errorf("%s is in %q", what, line)
-			}
+			lab.WantNoPart(t, "a command line with "+what, line, secret)
 		}
 	}
-	if b, err := os.ReadFile("/proc/" + strconv.Itoa(dog) + "/environ"); err != nil || len(b) > 0 {
-		t.Errorf("the watchdog has an environment of %d bytes, %v", len(b), err)
-	}
+	environment := lab.Must(os.ReadFile("/proc/" + strconv.Itoa(dog) + "/environ"))(t)
+	lab.Want(t, "bytes in the watchdog's environment", len(environment), 0)
 }
 
 // In a container started with docker run -t, leasehold is process 1 and has a terminal, but no

@@ -136,21 +136,13 @@ func (p *process) endsBy(sig syscall.Signal) {
 // said fails the test unless the process has written each text to stderr.
 func (p *process) said(texts ...string) {
 	p.t.Helper()
-	for _, want := range texts {
-		if got := p.stderr.String(); !strings.Contains(got, want) {
-			p.t.Errorf("%v: %q is not in %s", p.cmd.Args, want, got)
-		}
-	}
+	lab.WantParts(p.t, fmt.Sprint(p.cmd.Args, " said"), p.stderr.String(), texts...)
 }
 
 // printed fails the test unless the process has written each text to stdout.
 func (p *process) printed(texts ...string) {
 	p.t.Helper()
-	for _, want := range texts {
-		if got := p.stdout.String(); !strings.Contains(got, want) {
-			p.t.Errorf("%v: %q is not in %s", p.cmd.Args, want, got)
-		}
-	}
+	lab.WantParts(p.t, fmt.Sprint(p.cmd.Args, " printed"), p.stdout.String(), texts...)
 }
 
 // fileNumber waits until a CMD has written a number to the file at path, and returns the number.
@@ -184,9 +176,7 @@ func isDead(pid int) bool {
 // dead fails the test with the given message if the process still runs.
 func dead(t *testing.T, pid int, message string) {
 	t.Helper()
-	if !isDead(pid) {
-		t.Error(message)
-	}
+	lab.Want(t, message, !isDead(pid), false)
 }
 
 func tableEnv(t *testing.T) (dir string, env []string) {
@@ -280,9 +270,7 @@ func TestSIGINTInterruptsWaitForDataFromFIFOOnAnyBackend(t *testing.T) {
 			defer writer.Close()
 			p.signal(syscall.SIGINT)
 			p.wait()
-			if by := p.cmd.ProcessState.Sys().(syscall.WaitStatus); by.Signal() != syscall.SIGINT {
-				t.Errorf("leasehold ended by %v", p.cmd.ProcessState)
-			}
+			lab.Want(t, "signal that ended leasehold", p.cmd.ProcessState.Sys().(syscall.WaitStatus).Signal(), syscall.SIGINT)
 		})
 	}
 }
@@ -490,21 +478,19 @@ func TestLossOfLockStopsCMDEvenIfWatchdogDied(t *testing.T) {
 // is then killed too, the new watchdog kills CMD and the children of CMD.
 func TestDeadOrPausedWatchdogIsReplacedOnAnyBackend(t *testing.T) {
 	t.Parallel()
-	for name, fault := range map[string]syscall.Signal{"KILL": syscall.SIGKILL, "STOP": syscall.SIGSTOP} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dir, env := tableEnv(t)
-			p, cmd, child := atWork(t, dir, env, "run", "k")
-			t.Cleanup(func() { _ = syscall.Kill(-cmd, syscall.SIGKILL) }) // if the test fails, this kills processes of CMD's group that still run
-			lab.OK(t, syscall.Kill(watchdogOf(t, p.cmd.Process.Pid, cmd), fault))
-			eventually(t, "another watchdog", func() bool {
-				return strings.Contains(p.stderr.String(), "the watchdog process has died, or was stopped: started another")
-			})
-			p.signal(syscall.SIGKILL)
-			eventually(t, "CMD is dead", func() bool { return isDead(cmd) })
-			eventually(t, "the process that CMD has started is dead", func() bool { return isDead(child) })
+	signals := map[string]syscall.Signal{"KILL": syscall.SIGKILL, "STOP": syscall.SIGSTOP}
+	lab.ParallelVariants(t, signals, func(t *testing.T, fault syscall.Signal) {
+		dir, env := tableEnv(t)
+		p, cmd, child := atWork(t, dir, env, "run", "k")
+		t.Cleanup(func() { _ = syscall.Kill(-cmd, syscall.SIGKILL) }) // if the test fails, this kills processes of CMD's group that still run
+		lab.OK(t, syscall.Kill(watchdogOf(t, p.cmd.Process.Pid, cmd), fault))
+		eventually(t, "another watchdog", func() bool {
+			return strings.Contains(p.stderr.String(), "the watchdog process has died, or was stopped: started another")
 		})
-	}
+		p.signal(syscall.SIGKILL)
+		eventually(t, "CMD is dead", func() bool { return isDead(cmd) })
+		eventually(t, "the process that CMD has started is dead", func() bool { return isDead(child) })
+	})
 }
 
 // The test kills each watchdog process in turn, as the kernel may do when memory runs out.

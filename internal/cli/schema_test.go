@@ -46,16 +46,12 @@ func TestJSONSchemaListsEveryPrintedField(t *testing.T) {
 		"step": demo.Step{}, "grant": grants.Place{}, "build": build.Info{}, "forgotten": repair.Forgotten{}, "undone": repair.Undone{},
 	} {
 		for _, field := range fieldsOf(v) {
-			if top.Defs[name].Properties[field] == nil {
-				t.Errorf("%s.%s is not in schema.json", name, field)
-			}
+			lab.Want(t, name+"."+field+" is in schema.json", top.Defs[name].Properties[field] != nil, true)
 		}
 	}
 	for name, def := range top.Defs {
 		for _, field := range def.Required {
-			if def.Properties[field] == nil {
-				t.Errorf("%s requires %s, but does not describe it", name, field)
-			}
+			lab.Want(t, name+" describes the required "+field, def.Properties[field] != nil, true)
 		}
 	}
 }

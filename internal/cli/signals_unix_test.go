@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/leasehold-go/leasehold/internal/cli/process"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 func TestHelpListsForwardedSignals(t *testing.T) {
@@ -32,7 +33,5 @@ func TestHelpListsForwardedSignals(t *testing.T) {
 	}
 	slices.Sort(named)
 	slices.Sort(passed)
-	if !slices.Equal(named, passed) {
-		t.Errorf("the help names %v, but leasehold passes on %v", named, passed)
-	}
+	lab.Want(t, "signals in the help", named, passed)
 }

@@ -91,9 +91,7 @@ func TestStandardStreamsAreWrittenOnlyByMethodsOfTypeOutput(t *testing.T) {
 		}
 	}
 	for _, line := range []string{`fmt.Fprintln(a.Env.Stdout, "x")`, `fmt.Println("x")`, `os.Stderr.WriteString("x")`, `println("x")`, `env.Stderr.Write(nil)`} {
-		if len(writers(t, "x.go", "package x\nfunc f() { "+line+" }")) != 1 {
-			t.Errorf("writers does not find %s", line)
-		}
+		lab.Want(t, "writers found in "+line, len(writers(t, "x.go", "package x\nfunc f() { "+line+" }")), 1)
 	}
 }
 

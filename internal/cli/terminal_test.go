@@ -214,9 +214,7 @@ func TestOutputFitsTerminalWidthOnAnyBackend(t *testing.T) {
 		lab.Want(t, "lines for a header and a lock", strings.Count(fits(args...), "\r\n"), 2)
 	}
 	fits("doctor", "--layout", "dynamo-dlm")
-	if text := fits("ls", "-t", "my locks"); strings.Count(text, "\r\n") != 2 {
-		t.Errorf("the error does not have two lines: %q", text)
-	}
+	lab.Want(t, "lines of an error", strings.Count(fits("ls", "-t", "my locks"), "\r\n"), 2)
 }
 
 func TestListWithCheckFlagShowsResultsAfterCtrlCOnAnyBackend(t *testing.T) {

@@ -3,6 +3,7 @@ package cli_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -76,9 +77,7 @@ func TestRecordsOfAnotherLayoutCauseOnlyOneErrorMessage(t *testing.T) {
 	rewrite := []string{"table", "rewrite", "--layout", "awslabs"}
 	for _, args := range [][]string{{"ls"}, {"ls", "--check"}, {"ui"}, rewrite, append(slices.Clip(rewrite), "--yes")} {
 		stdout, stderr, code := said(t, env, args...)
-		if code != 2 || stdout != "" || stderr != want {
-			t.Errorf("%v: exit code %d: %s%s", args, code, stdout, stderr)
-		}
+		lab.Want(t, fmt.Sprint(args), [3]any{code, stdout, stderr}, [3]any{2, "", want})
 	}
 }
 
@@ -97,9 +96,7 @@ func TestRunDoesNotMistakeTimeoutForHeldKey(t *testing.T) {
 	for _, args := range [][]string{{}, {"-p", "2"}, {"-k", "other"}} {
 		args = append([]string{"run", "-w", "500ms", "-E", "0", "--json", "job"}, args...)
 		stderr := refuses(t, f.env, 125, "no answer in time: check the network", append(args, "--", "true")...)
-		if !strings.Contains(stderr, `"error":"aws"`) {
-			t.Errorf("%v: no error of kind aws: %s", args, stderr)
-		}
+		lab.WantParts(t, "stderr", stderr, `"error":"aws"`)
 	}
 }
 
@@ -116,12 +113,9 @@ func TestCommandFailsIfServerNeverAnswers(t *testing.T) {
 	}, func(t *testing.T, c variant) {
 		began := time.Now()
 		stderr := refuses(t, newFaulty(t, table.Spec{}, c.fault).env, 2, "no answer in time: check the network", strings.Fields(c.command)...)
-		if !regexp.MustCompile(`^leasehold: no answer from DynamoDB for [3-9]s: still trying: no reply from http://127[^ ]*: check the network, the region and the endpoint\n`).MatchString(stderr) {
-			t.Errorf("no report while the command waits: %s", stderr)
-		}
-		if took := time.Since(began); took > 20*time.Second {
-			t.Errorf("the command ended after %v, want 20s at most", took)
-		}
+		lab.WantMatch(t, "stderr", stderr, "^leasehold: no answer from DynamoDB for [3-9]s: still trying: "+
+			"no reply from http://127[^ ]*: check the network, the region and the endpoint\n")
+		lab.WantTook(t, "the command ended after", began, 0, 20*time.Second)
 	})
 }
 
@@ -148,10 +142,8 @@ func TestAcquireReportsFailedReleaseIfItCannotPrintGrant(t *testing.T) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "leasehold", "acquire", "-q", "k")
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = t.TempDir(), f.env, full, &stderr
-	code := exitCode(cmd.Run())
-	if want := "k could not be released either, and will be free when the lease expires: "; code != 2 || !strings.Contains(stderr.String(), want) {
-		t.Errorf("exit code %d: %s", code, &stderr)
-	}
+	lab.Want(t, "exit code", exitCode(cmd.Run()), 2)
+	lab.WantParts(t, "stderr", stderr.String(), "k could not be released either, and will be free when the lease expires: ")
 }
 
 func TestAccessDeniedErrorContainsIAMAction(t *testing.T) {
@@ -165,14 +157,8 @@ func TestAccessDeniedErrorContainsIAMAction(t *testing.T) {
 	}
 	const denied = "access denied: allow it in the caller's IAM policy (leasehold table policy --prefix PREFIX prints one): " +
 		"AccessDeniedException: User: x is not authorized to perform: dynamodb:UpdateItem"
-	const acquire = "leasehold: acquire k in table locks in http://127.0.0.1:"
-	if stderr := refuses(t, env, 125, denied, "run", "k", "--", "true"); !strings.Contains(stderr, acquire) {
-		t.Errorf("run: %s, want %s", stderr, acquire)
-	}
-	const list = `{"error":"aws","message":"list in table locks`
-	if stderr := refuses(t, env, 2, list, "ls", "--json"); !strings.HasPrefix(stderr, list) {
-		t.Errorf("ls: %s, want %s first", stderr, list)
-	}
+	lab.WantParts(t, "run", refuses(t, env, 125, denied, "run", "k", "--", "true"), "leasehold: acquire k in table locks in http://127.0.0.1:")
+	lab.WantMatch(t, "ls", refuses(t, env, 2, "", "ls", "--json"), `^{"error":"aws","message":"list in table locks`)
 }
 
 func TestVerboseFlagLogsEveryRequest(t *testing.T) {
@@ -188,9 +174,7 @@ func TestVerboseFlagLogsEveryRequest(t *testing.T) {
 		{"acquire -q third", ``},
 	} {
 		_, stderr, _ := said(t, env, append(strings.Fields(c.args), "-v")...)
-		if !regexp.MustCompile(`^` + c.lines + `\n?$`).MatchString(stderr) {
-			t.Errorf("%s: %s", c.args, stderr)
-		}
+		lab.WantMatch(t, c.args, stderr, `^`+c.lines+`\n?$`)
 	}
 }
 
@@ -226,10 +210,7 @@ func TestRunReportsFailingRequestsAsTextOrJSON(t *testing.T) {
 		"quiet": {throttles.URL, "-q", `leasehold: acquire k in table locks.*\n`},
 	}, func(t *testing.T, c variant) {
 		env := append(bare(t.TempDir()), "LEASEHOLD_TABLE=locks", "AWS_ENDPOINT_URL_DYNAMODB="+c.url)
-		_, stderr, code := said(t, env, "run", c.flag, "-w", "8s", "k", "--", "true")
-		if code != 125 || !regexp.MustCompile(`^`+c.says+`$`).MatchString(stderr) {
-			t.Errorf("exit code %d: %s", code, stderr)
-		}
+		lab.WantMatch(t, "stderr", refuses(t, env, 125, "", "run", c.flag, "-w", "8s", "k", "--", "true"), `^`+c.says+`$`)
 	})
 }
 
@@ -250,11 +231,8 @@ func TestBreakReportsUnknownOutcomeIfReplyIsLost(t *testing.T) {
 		panic(http.ErrAbortHandler) // closes the connection without a reply
 	})
 	succeeds(t, f.env, "acquire", "k")
-	const want = `{"error":"unknown","message":"break k in table locks`
-	stderr := refuses(t, f.env, 2, want, "break", "k", "--yes", "--token", tokenOf(t, f.env, "k"), "--json")
-	if !strings.HasPrefix(stderr, want) {
-		t.Errorf("%s, want %s first", stderr, want)
-	}
+	stderr := refuses(t, f.env, 2, "", "break", "k", "--yes", "--token", tokenOf(t, f.env, "k"), "--json")
+	lab.WantMatch(t, "stderr", stderr, `^{"error":"unknown","message":"break k in table locks`)
 }
 
 // The server throttles renewals, so leasehold sends CMD the stop signal shortly before leasehold

@@ -86,9 +86,7 @@ func TestTruncatedFileNeverLosesItemsSilently(t *testing.T) {
 		}
 		checkFree(t, path)
 	}
-	if refused == 0 {
-		t.Error("no truncated file was refused")
-	}
+	lab.Want(t, "a truncated file was refused", refused > 0, true)
 }
 
 // checkFree fails the test if this process still has a lock on the file.
@@ -96,9 +94,7 @@ func checkFree(t *testing.T, path string) {
 	t.Helper()
 	f := lab.Must(os.OpenFile(path, os.O_RDWR, 0))(t)
 	defer f.Close()
-	if !isFree(f) {
-		t.Errorf("%s is left locked", path)
-	}
+	lab.Want(t, path+" is free", isFree(f), true)
 }
 
 // A crash of leasehold cannot leave any of the files below. So each of them was damaged, or
@@ -170,9 +166,8 @@ func TestErrorOfDamagedStoreFileIsPermanent(t *testing.T) {
 		path, _ := newFile(t)
 		store := lab.Must(boltstore.Open(path))(t)
 		lab.OK(t, os.WriteFile(path, content, 0o600))
-		if err := store.View(func(localdynamo.Tx) error { return nil }); !filefault.IsLasting(err) {
-			t.Errorf("err = %v", err)
-		}
+		err := store.View(func(localdynamo.Tx) error { return nil })
+		lab.Want(t, fmt.Sprint("permanent: ", err), filefault.IsLasting(err), true)
 	})
 	path, _ := newFile(t)
 	store := lab.Must(boltstore.Open(path))(t)
@@ -221,9 +216,7 @@ func TestOpenDoesNotChangeExistingStoreFile(t *testing.T) {
 // checkUnchanged fails the test unless the file still contains exactly the given bytes.
 func checkUnchanged(t *testing.T, path string, before []byte) {
 	t.Helper()
-	if after := lab.Must(os.ReadFile(path))(t); !bytes.Equal(before, after) {
-		t.Errorf("%s was changed", path)
-	}
+	lab.Want(t, path+" is unchanged", bytes.Equal(before, lab.Must(os.ReadFile(path))(t)), true)
 }
 
 // The item consists of numbers such as 11e-130. DynamoDB counts two bytes for each number, but the
@@ -240,7 +233,5 @@ func TestFileWithLargestAllowedItemIsNotReportedAsDamaged(t *testing.T) {
 	}
 	item := map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: "large"}, "l": &types.AttributeValueMemberL{Value: list}}
 	lab.Must(client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: item}))(t)
-	if n, err := found(t, path); n != 1 || err != nil {
-		t.Errorf("%d items, %v", n, err)
-	}
+	lab.Want(t, "items", lab.Must(found(t, path))(t), 1)
 }

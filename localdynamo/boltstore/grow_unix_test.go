@@ -3,7 +3,6 @@
 package boltstore_test
 
 import (
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,9 +22,7 @@ func TestErrorIsPermanentIfStoreFileCannotGrow(t *testing.T) {
 	if os.Getenv(child) == "" {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
 		cmd.Env = append(os.Environ(), child+"=1")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Errorf("%v\n%s", err, out)
-		}
+		lab.Output(t, cmd)
 		return
 	}
 	path, _ := newFile(t)
@@ -41,8 +38,7 @@ func TestErrorIsPermanentIfStoreFileCannotGrow(t *testing.T) {
 		"a write":     store.Update(large),
 		"a new store": lab.ErrorOf(boltstore.Open(filepath.Join(t.TempDir(), "new.db"))),
 	} {
-		if !errors.Is(err, syscall.EFBIG) || !filefault.IsLasting(err) {
-			t.Errorf("%s: %v", what, err)
-		}
+		lab.WantErr(t, what, err, syscall.EFBIG)
+		lab.Want(t, what+" fails permanently", filefault.IsLasting(err), true)
 	}
 }

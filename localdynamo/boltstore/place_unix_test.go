@@ -18,24 +18,18 @@ func TestFileLockIsReleasedAfterRequestStopsWaiting(t *testing.T) {
 	lab.OK(t, lab.ErrorOf(Make(path, nil)))
 	lab.Variants(t, map[string]func(p *place){
 		"before the grant": func(p *place) {
-			if !p.leave() {
-				t.Error("leave did not keep the position")
-			}
+			lab.Want(t, "leave keeps the position", p.leave(), true)
 			p.wait()
 		},
 		"after the grant": func(p *place) {
 			p.wait()
-			if p.leave() {
-				t.Error("leave kept the position after the grant")
-			}
+			lab.Want(t, "leave keeps the position", p.leave(), false)
 		},
 	}, func(t *testing.T, leave func(p *place)) {
 		f := lab.Must(os.OpenFile(path, os.O_RDWR, 0))(t)
 		p := &place{file: f, wanted: true, granted: make(chan struct{})}
 		leave(p)
-		if p.join() {
-			t.Error("join succeeded after the grant")
-		}
+		lab.Want(t, "join succeeds", p.join(), false)
 		again := lab.Must(os.OpenFile(path, os.O_RDWR, 0))(t)
 		defer again.Close()
 		lab.WantErr(t, "flock of the unlocked file", flock(again, syscall.LOCK_EX|syscall.LOCK_NB), nil)

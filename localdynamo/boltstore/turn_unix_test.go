@@ -4,7 +4,6 @@ package boltstore_test
 
 import (
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -44,13 +43,10 @@ func TestFunctionOpenContextWaitsForLockedFileUntilContextEnds(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	began := time.Now()
-	_, err := boltstore.OpenContext(ctx, path)
-	if !errors.Is(err, boltstore.ErrBusy) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), path) {
-		t.Errorf("err = %v", err)
-	}
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("OpenContext waited for %v", took)
-	}
+	err := lab.ErrorOf(boltstore.OpenContext(ctx, path))
+	lab.WantErr(t, "OpenContext", err, boltstore.ErrBusy, context.DeadlineExceeded)
+	lab.WantText(t, "OpenContext", err, path)
+	lab.WantTook(t, "OpenContext waited for", began, 0, 5*time.Second)
 	opened := make(chan error)
 	go func() { opened <- lab.ErrorOf(boltstore.OpenContext(t.Context(), path)) }()
 	unlock()
@@ -62,9 +58,9 @@ func TestViewReturnsErrBusyIfFileStaysLocked(t *testing.T) {
 	path, _ := newFile(t)
 	store := lab.Must(boltstore.Open(path, boltstore.WithPatience(50*time.Millisecond)))(t)
 	locked(t, path)
-	if err := store.View(nothing); !errors.Is(err, boltstore.ErrBusy) || !strings.Contains(err.Error(), path) {
-		t.Errorf("View: %v", err)
-	}
+	err := store.View(nothing)
+	lab.WantErr(t, "View", err, boltstore.ErrBusy)
+	lab.WantText(t, "View", err, path)
 	lab.WantErr(t, "Open", lab.ErrorOf(boltstore.Open(path, boltstore.WithPatience(50*time.Millisecond))), boltstore.ErrBusy)
 }
 

@@ -33,10 +33,6 @@ func TestDurationsAreParsedAndPrintedInShortForm(t *testing.T) {
 func TestDataLargerThanRecordIsNotReadToEnd(t *testing.T) {
 	endless := strings.NewReader(strings.Repeat("x", 1<<20))
 	flag := arguments.Data{Text: arguments.Text{Value: "@-", Given: true}}
-	if _, err := flag.Option(endless); err == nil {
-		t.Error("no error")
-	}
-	if rest, err := io.ReadAll(endless); err != nil || len(rest) < 1<<19 {
-		t.Errorf("%d bytes were not read, %v", len(rest), err)
-	}
+	lab.WantFailed(t, "Option", lab.ErrorOf(flag.Option(endless)))
+	lab.WantRange(t, "bytes that were not read", len(lab.Must(io.ReadAll(endless))(t)), 1<<19, 1<<20)
 }

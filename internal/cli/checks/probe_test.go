@@ -73,9 +73,8 @@ func TestPercentileUsesNearestRank(t *testing.T) {
 	for i := range 100 {
 		values = append(values, time.Duration(i+1))
 	}
-	if p50, p99, most := percentile(values, 0.5), percentile(values, 0.99), percentile(values, 1); p50 != 50 || p99 != 99 || most != 100 {
-		t.Errorf("%d, %d, %d", p50, p99, most)
-	}
+	got := []time.Duration{percentile(values, 0.5), percentile(values, 0.99), percentile(values, 1)}
+	lab.Want(t, "percentiles", got, []time.Duration{50, 99, 100})
 	lab.Want(t, "percentile of one value", percentile(values[:1], 0.5), 1)
 }
 
@@ -119,13 +118,10 @@ func TestDoctorTriesAllActionsOfIAMPoliciesAndNoOthers(t *testing.T) {
 				tried["dynamodb:"+r.action] = true
 			}
 		}
-		if want := policy.Statement[0].Action; !slices.Equal(slices.Sorted(maps.Keys(tried)), slices.Sorted(slices.Values(want))) {
-			t.Errorf("%s: tried %v, allowed %v", access, tried, want)
-		}
+		want := slices.Sorted(slices.Values(policy.Statement[0].Action))
+		lab.Want(t, fmt.Sprint("actions tried for ", access), slices.Sorted(maps.Keys(tried)), want)
 	}
 	for _, r := range rights {
-		if !r.neededFor(table.Operate) {
-			t.Errorf("no policy allows %s", r.action)
-		}
+		lab.Want(t, "a policy allows "+r.action, r.neededFor(table.Operate), true)
 	}
 }

@@ -28,9 +28,8 @@ func TestMessageShortensLongKeyExceptInSuggestedCommand(t *testing.T) {
 		"failed":  &leasehold.OpError{Op: "break", Key: long, Table: "locks", Err: context.DeadlineExceeded},
 	} {
 		prose, command, _ := strings.Cut(Text(err, "here"), "leasehold ")
-		if n := utf8.RuneCountInString(prose); n > 400 || !strings.Contains(prose, "tenant/") || !strings.Contains(prose, "/last") {
-			t.Errorf("%s: %d characters: %s", name, n, prose)
-		}
+		lab.WantRange(t, name+": characters", utf8.RuneCountInString(prose), 1, 400)
+		lab.WantParts(t, name, prose, "tenant/", "/last")
 		if name == "damaged" && !strings.Contains(command, long.Partition) {
 			t.Errorf("%s: the command contains another key: %s", name, command)
 		}
@@ -61,9 +60,8 @@ func TestTimeoutErrorTextContainsOnlyAdviceAboutItsCause(t *testing.T) {
 		for _, advice := range []string{decide.RaiseCapacity, "try again later", "IAM policy", decide.CheckConnection} {
 			advices += strings.Count(text, advice)
 		}
-		if advices != 1 || !strings.Contains(text, tc.advice) {
-			t.Errorf("%d pieces of advice: %s", advices, text)
-		}
+		lab.Want(t, "pieces of advice", advices, 1)
+		lab.WantParts(t, "the text", text, tc.advice)
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -112,9 +113,7 @@ func TestComparisonOfPlacesReturnsFlagOfFirstDifference(t *testing.T) {
 		"--region":       at("locks", "eu-west-2", "", "111111111111"),
 		"--profile":      at("locks", "eu-west-1", "", "222222222222"),
 	} {
-		if d := made.differs(other); d != want {
-			t.Errorf("%v differs from %v by %q, want %s", other, made, d, want)
-		}
+		lab.Want(t, fmt.Sprintf("flag by which %v differs from %v", other, made), made.differs(other), want)
 	}
 	p := at("arn:aws:dynamodb:eu-west-1:111111111111:table/locks", "eu-west-1", "", "222222222222")
 	lab.Want(t, "account of a table named by its ARN", p.Account, "")

@@ -3,6 +3,7 @@ package holding
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -68,9 +69,8 @@ func FuzzNestedRunPassesKeysOfOuterRunsToCMD(f *testing.F) {
 		added := outerKey{Key: key, Table: table, Store: "/f", Grant: "g"}
 		b := lab.Must(json.Marshal(append(slices.Clone(held), added)))(t)
 		inside := envWith(string(b))
-		if got := outerKeys(inside); !slices.Equal(got, append(slices.Clone(held), added)) {
-			t.Errorf("%q with %+v is written as %s, which parses as %+v", value, added, b, got)
-		}
+		what := fmt.Sprintf("keys in %s, written from %q with %+v", b, value, added)
+		lab.Want(t, what, outerKeys(inside), append(slices.Clone(held), added))
 		if table != "" && !SetByRun(inside, table, "/f") {
 			t.Errorf("SetByRun returned false for %s", b)
 		}

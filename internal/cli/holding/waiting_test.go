@@ -202,15 +202,11 @@ func TestDelayedReportOfWaitShowsLatestQueuePosition(t *testing.T) {
 func TestElectReportsItsGrantFromPreviousTermOnlyOnce(t *testing.T) {
 	w := newWaiting(early, "own")
 	for range 100 {
-		if w.see(held("me", "own"), 0, nil) > 0 {
-			t.Error("a waiting event was reported")
-		}
+		lab.Want(t, "reported waits", w.see(held("me", "own"), 0, nil), 0)
 		w.now = w.now.Add(time.Second)
 	}
-	const want = "leasehold: checking whether the former grant of k to this process is still current\n"
-	if got := w.stderr.String(); got != want || w.holdersSeen() != 1 {
-		t.Errorf("%d holders: %s, want %s", w.holdersSeen(), got, want)
-	}
+	lab.Want(t, "stderr", w.stderr.String(), "leasehold: checking whether the former grant of k to this process is still current\n")
+	lab.Want(t, "holders seen", w.holdersSeen(), 1)
 	w.see(held("other", "other"), 0, nil)
 	w.wrote(t, "waiting for k, held by other", 1)
 }

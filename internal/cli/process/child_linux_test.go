@@ -26,12 +26,8 @@ func TestHasEndedReturnsTrueOnlyAfterCMDHasExited(t *testing.T) {
 	for deadline := time.Now().Add(time.Minute); !c.hasEnded() && time.Now().Before(deadline); {
 		runtime.Gosched()
 	}
-	if !c.hasEnded() {
-		t.Error("the exit of CMD was not detected")
-	}
-	if (&Child{cmd: runs}).hasEnded() {
-		t.Error("a running CMD was reported as ended")
-	}
+	lab.Want(t, "an ended CMD has ended", c.hasEnded(), true)
+	lab.Want(t, "a running CMD has ended", (&Child{cmd: runs}).hasEnded(), false)
 }
 
 // standsAtGate is the name of an environment variable. If it is set, this test program
@@ -78,9 +74,7 @@ func TestCMDNeverStartsAfterLeaseholdIsKilled(t *testing.T) {
 	stdout := lab.Must(cmd.StdoutPipe())(t)
 	lab.OK(t, cmd.Start())
 	var group int
-	if _, err := fmt.Fscanf(stdout, "group %d\n", &group); err != nil {
-		t.Error(err)
-	}
+	lab.WantErr(t, "the order", lab.ErrorOf(fmt.Fscanf(stdout, "group %d\n", &group)), nil)
 	eventually(t, "the child waits at the gate", func() bool {
 		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", group))
 		return err == nil && strings.HasPrefix(string(b), "leasehold\x00gate\x00")

@@ -76,9 +76,7 @@ func TestProcessListIsReadEvenIfOrphansKeepExiting(t *testing.T) {
 			default:
 			}
 		}
-		if !looked {
-			t.Error("the process list was not read")
-		}
+		lab.Want(t, "the process list was read", looked, true)
 	})
 }
 

@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/url"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -85,9 +84,8 @@ func TestRequestFailuresAreReportedOncePerMinute(t *testing.T) {
 			t.Fatalf("in %d minutes: %q", minutes, said)
 		}
 		for pair := range slices.Chunk(said, 2) {
-			if !strings.HasPrefix(pair[0], "DynamoDB has throttled every request for 3s") || pair[1] != "DynamoDB answers again, after 10s" {
-				t.Errorf("said %q", pair)
-			}
+			lab.WantMatch(t, "first news of a pair", pair[0], "^DynamoDB has throttled every request for 3s")
+			lab.Want(t, "second news of a pair", pair[1], "DynamoDB answers again, after 10s")
 		}
 	})
 }
@@ -97,9 +95,7 @@ func TestUnansweredRequestIsReportedBeforeItFails(t *testing.T) {
 		h := &Health{}
 		p := h.Begin()
 		time.Sleep(3 * time.Second)
-		if got := h.Trouble(region).News().Line; !strings.HasPrefix(got, "no credentials for 3s: still trying: no request was sent yet: check what provides them: ") {
-			t.Error(got)
-		}
+		lab.WantMatch(t, "news", h.Trouble(region).News().Line, "^no credentials for 3s: still trying: no request was sent yet: check what provides them: ")
 		p.sent()
 		lab.Want(t, "news", h.Trouble(region).News().Line, "no answer from DynamoDB for 3s: still trying: no reply from eu-west-1: check the network, the region and the endpoint")
 		p.End()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	jsonv1 "encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -81,9 +82,7 @@ func TestListingShortensKeysAndOwnersToTerminalWidth(t *testing.T) {
 						t.Errorf("%d columns, want at most %d: %s", utf8.RuneCountInString(line), columns, line)
 					}
 				}
-				if !strings.HasPrefix(lines[1], "tenants/") || !strings.Contains(lines[1], "part-007  ") || !strings.Contains(lines[1], "1764230400000042") {
-					t.Errorf("%d columns: the beginning or the end is missing: %s", columns, lines[1])
-				}
+				lab.WantMatch(t, fmt.Sprint("a line in columns: ", columns), lines[1], "^tenants/.*part-007  .*1764230400000042")
 				lab.Want(t, fmt.Sprint("the key is shown whole in columns: ", columns), strings.Contains(lines[1], long.Key.Partition), (columns == 200))
 				for _, name := range []string{"OWNER", "TOKEN"} {
 					before, _, _ := strings.Cut(lines[0], name)
@@ -96,9 +95,8 @@ func TestListingShortensKeysAndOwnersToTerminalWidth(t *testing.T) {
 		}
 	}
 	var pipe bytes.Buffer
-	if err := (Listing{}).Write(&Output{To: &pipe}, []Record{{Record: long}}, now); err != nil || !strings.HasPrefix(pipe.String(), long.Key.Partition+"\t"+long.Owner+"\t") {
-		t.Errorf("the output in a pipe is %q, %v", &pipe, err)
-	}
+	lab.OK(t, (Listing{}).Write(&Output{To: &pipe}, []Record{{Record: long}}, now))
+	lab.WantMatch(t, "the output in a pipe", pipe.String(), "^"+regexp.QuoteMeta(long.Key.Partition+"\t"+long.Owner+"\t"))
 }
 
 func TestSharedLeasesAreMarkedInTerminalListing(t *testing.T) {
@@ -119,9 +117,7 @@ func TestTerminalListingShowsHolderData(t *testing.T) {
 		r.Released = tc.released
 		to := &Output{To: &out, Terminal: tc.terminal}
 		lab.OK(t, (Listing{Terminal: tc.terminal, Columns: 100}).Write(to, []Record{{Record: r}}, time.Now()))
-		if strings.Contains(out.String(), "ci/1: deploying v42") != tc.want {
-			t.Errorf("%+v: %s", tc, out.String())
-		}
+		lab.Want(t, fmt.Sprintf("%+v: the data is in %s", tc, &out), strings.Contains(out.String(), "ci/1: deploying v42"), tc.want)
 	}
 }
 
@@ -137,16 +133,13 @@ func TestLockListingShowsWhichWorkWasDoneUnderLatestGrant(t *testing.T) {
 		r := Record{Record: leasehold.Record{Key: leasehold.Key{Partition: "nightly"}, Owner: "vm/31903", Lease: 20 * time.Second, Token: token, Released: true, Done: done}}
 		var out bytes.Buffer
 		lab.OK(t, (Listing{Terminal: true, Columns: 80, States: true}).Write(&Output{To: &out}, []Record{r}, night))
-		if !strings.HasSuffix(out.String(), "  "+want+"\n") {
-			t.Errorf("want %s: %s", want, &out)
-		}
+		lab.WantMatch(t, "the listing", out.String(), "  "+want+"\n$")
 	}
 	// The done mark in this record has an earlier grant's token. So it must not appear as
 	// the result of the current, released grant.
 	r := Record{Record: leasehold.Record{Token: token, Released: true, Done: &leasehold.Done{Once: "v42", Token: token - 1}}}
-	if cells := (Listing{Terminal: true, States: true}).cells(r, night); cells[len(cells)-1].text != "released" {
-		t.Errorf("%q", cells[len(cells)-1].text)
-	}
+	cells := (Listing{Terminal: true, States: true}).cells(r, night)
+	lab.Want(t, "state", cells[len(cells)-1].text, "released")
 }
 
 func TestHoldTimeOfDeadHolderStopsAtLeaseExpiry(t *testing.T) {

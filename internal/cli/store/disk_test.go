@@ -72,18 +72,15 @@ func TestErrorAboutStoreFileStatesCauseAndRemedy(t *testing.T) {
 				t.Fatal("the write succeeded despite the fault")
 			}
 			time.Sleep(3 * time.Second)
-			if refused := decide.Classify(err).Cause == decide.Refused; refused == fault.Passes() {
-				t.Errorf("%v: the request is refused: %v", errno, refused)
-			}
+			lab.Want(t, fmt.Sprintf("%v: the request is refused", errno), decide.Classify(err).Cause == decide.Refused, !fault.Passes())
 			line := s.Health.Trouble(s.Server()).News().Line
 			if fault.Passes() && (!strings.HasPrefix(line, "/locks.db could not be written for "+wording.Age(time.Since(began))+": still trying: "+want) || strings.Contains(line, "fuser")) {
 				t.Errorf("%v: the wait reports: %s", errno, line)
 			}
 			for _, err := range []error{err, &leasehold.OpError{Op: "acquire", Key: leasehold.Key{Partition: "k"}, Table: "locks", Err: err}} {
 				text := failure.Text(err, s.Where())
-				if !strings.Contains(text, ": "+want) || strings.Contains(text, "DynamoDB") || strings.Contains(text, "network") || strings.Contains(text, "try again later") {
-					t.Errorf("%v: the error is: %s", errno, text)
-				}
+				lab.WantParts(t, errno.Error(), text, ": "+want)
+				lab.WantNoPart(t, errno.Error(), text, "DynamoDB", "network", "try again later")
 			}
 		})
 	}

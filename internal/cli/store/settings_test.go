@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -104,16 +103,13 @@ func TestStoreIsChosenByFlagOrEnvironmentOrDefault(t *testing.T) {
 			where.MachineDir, where.OnTrial = c.machine, func() bool { return c.trial }
 			where.SetByRun = func(table, file string) bool { return c.outer == [2]string{table, file} }
 			p, err := where.Place(c.granted)
-			switch {
-			case c.err != "":
-				if err == nil || !strings.Contains(err.Error(), c.err) || !errors.As(err, new(*failure.MisuseError)) {
-					t.Errorf("error %v", err)
-				}
-			case err != nil:
-				t.Error(err)
-			case p.Table != c.table || p.File != c.file:
-				t.Errorf("table %q in %q", p.Table, p.File)
+			if c.err != "" {
+				lab.WantText(t, "Place", err, c.err)
+				lab.WantAs[*failure.MisuseError](t, "Place", err)
+				return
 			}
+			lab.OK(t, err)
+			lab.Want(t, "table and file", [2]string{p.Table, p.File}, [2]string{c.table, c.file})
 		})
 	}
 }
@@ -197,9 +193,7 @@ func TestCredentialsAreReloadedOnlyIfAWSRejectsThem(t *testing.T) {
 		}}
 		has := func(when, id string) {
 			t.Helper()
-			if c, err := source.Retrieve(t.Context()); err != nil || c.AccessKeyID != id {
-				t.Errorf("%s: %s, %v, want %s", when, c.AccessKeyID, err, id)
-			}
+			lab.Want(t, "key "+when, lab.Must(source.Retrieve(t.Context()))(t).AccessKeyID, id)
 		}
 		has("at first", "key0")
 		for _, code := range []string{"", "AccessDeniedException", "ThrottlingException", "ConditionalCheckFailedException"} {
@@ -237,9 +231,7 @@ func TestCredentialsAreLoadedOnceForConcurrentRequests(t *testing.T) {
 		for n := range 50 {
 			wg.Go(func() {
 				time.Sleep(time.Duration(n) * reloadPause / 10)
-				if _, err := source.Retrieve(t.Context()); err != nil {
-					t.Error(err)
-				}
+				lab.WantErr(t, "Retrieve", lab.ErrorOf(source.Retrieve(t.Context())), nil)
 			})
 		}
 		wg.Wait()

@@ -21,14 +21,10 @@ func TestDocumentedMetricsEqualMetricsWrittenByRunCommand(t *testing.T) {
 	for _, of := range metrics {
 		name := metricPrefix + of.name
 		names = append(names, name)
-		if !regexp.MustCompile("\\| `" + name + "` \\|").Match(page) {
-			t.Errorf("%s is in no table of the page", name)
-		}
+		lab.WantParts(t, "docs/metrics.md", page, "| `"+name+"` |")
 	}
 	for _, name := range regexp.MustCompile(metricPrefix+`\w+`).FindAll(page, -1) {
-		if !slices.Contains(names, string(name)) {
-			t.Errorf("the page names %s, which does not exist", name)
-		}
+		lab.Want(t, "docs/metrics.md names a metric that exists: "+string(name), slices.Contains(names, string(name)), true)
 	}
 }
 
@@ -45,14 +41,10 @@ func TestLockLossesOfConcurrentRunsAreAllCounted(t *testing.T) {
 			if err == nil {
 				err = r.Write(time.Now(), 123, leasehold.ErrLost)
 			}
-			if err != nil {
-				t.Error(err)
-			}
+			lab.WantErr(t, "run", err, nil)
 		})
 	}
 	all.Wait()
-	b, err := os.ReadFile(path)
-	if want := `leasehold_run_lost_total{key="a \"key\",\n\\n} 1",table="locks"} 8` + "\n"; err != nil || !regexp.MustCompile("(?m)^"+regexp.QuoteMeta(want)).Match(b) {
-		t.Errorf("%v\n%s", err, b)
-	}
+	want := `leasehold_run_lost_total{key="a \"key\",\n\\n} 1",table="locks"} 8` + "\n"
+	lab.WantMatch(t, "the file", lab.Must(os.ReadFile(path))(t), "(?m)^"+regexp.QuoteMeta(want))
 }

@@ -53,13 +53,9 @@ func TestWatchdogSendsNoSignalToProcessGroupWithReusedID(t *testing.T) {
 			Descent{Supervisor: pid, Began: began - 1, GroupOnly: groupOnly}.Signal(pid, sig)
 		}
 	}
-	if !another.lives() {
-		t.Error("another process was signalled")
-	}
+	lab.Want(t, "another process lives", another.lives(), true)
 	Descent{Supervisor: pid, Began: began, GroupOnly: true}.Signal(pid, syscall.SIGKILL)
-	if another.lives() {
-		t.Error("CMD was not killed")
-	}
+	lab.Want(t, "CMD lives", another.lives(), false)
 }
 
 func TestWatchdogDoesNotKillProcessWithReusedPID(t *testing.T) {
@@ -71,13 +67,9 @@ func TestWatchdogDoesNotKillProcessWithReusedPID(t *testing.T) {
 	before := found
 	before.began--
 	before.kill()
-	if !another.lives() {
-		t.Error("another process was killed")
-	}
+	lab.Want(t, "another process lives", another.lives(), true)
 	found.kill()
-	if another.lives() {
-		t.Error("the process itself was not killed")
-	}
+	lab.Want(t, "the process itself lives", another.lives(), false)
 }
 
 func TestListOfDescendantsOmitsChildrenOfProcessWithReusedPID(t *testing.T) {

@@ -45,11 +45,8 @@ func TestFillWrapsTextAtSpacesAndKeepsAllWords(t *testing.T) {
 func TestSuggestedCommandStaysOnOneLine(t *testing.T) {
 	const command = "leasehold break --token 1764230400000042 --reason 'it hangs: twice' --yes import/7"
 	got := Fill("leasehold: ", "import/7 is held by host/4711/k3f9: break asks at a terminal, and there is none: to break this grant type "+command, 80)
-	if !strings.Contains(got, command+"\n") {
-		t.Errorf("the command is split:\n%s", got)
-	}
+	lab.WantParts(t, "the text", got, command+"\n")
 	got = Fill("", "Try: leasehold run hello -- sh -c 'echo $LEASEHOLD_TOKEN; sleep 30', in two terminals, or in as many as you like.", 80)
-	if !strings.Contains(got, "leasehold run hello -- sh -c 'echo $LEASEHOLD_TOKEN; sleep 30',") || strings.Count(got, "\n") != 2 {
-		t.Errorf("the command is split:\n%s", got)
-	}
+	lab.WantParts(t, "the text", got, "leasehold run hello -- sh -c 'echo $LEASEHOLD_TOKEN; sleep 30',")
+	lab.Want(t, "lines", strings.Count(got, "\n"), 2)
 }

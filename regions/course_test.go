@@ -12,6 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 var (
@@ -54,9 +56,7 @@ func TestOutcomeOfRequestDecidesWhetherRegionCountsAsFailed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := exchange{sent: at, ended: at + c.took, limit: at + c.limit, err: c.err}
-			if got := e.outcome(); got != c.want {
-				t.Errorf("%d, want %d", got, c.want)
-			}
+			lab.Want(t, "outcome", e.outcome(), c.want)
 		})
 	}
 }
@@ -116,9 +116,7 @@ func TestOutcomesOfRequestsDetermineWhichRegionIsUsedNext(t *testing.T) {
 			for _, step := range c.steps {
 				step(&on)
 			}
-			if on.at != c.at || on.quick != c.quick {
-				t.Errorf("at %d, quick %v; want %d, %v", on.at, on.quick, c.at, c.quick)
-			}
+			lab.Want(t, "Region, and whether its time limit is short", [2]any{on.at, on.quick}, [2]any{c.at, c.quick})
 		})
 	}
 }
@@ -128,27 +126,22 @@ func TestFailureOfRequestSentBeforeFailoverCausesNoNewFailover(t *testing.T) {
 	before := exchange{sent: 1, ended: 2, err: errReset}
 	c.note(before, true)
 	c.note(before, true)
-	if c.at != 1 {
-		t.Errorf("at %d after two failures in the previous Region", c.at)
-	}
+	lab.Want(t, "Region after two failures in the previous Region", c.at, 1)
 	round := course{regions: 3}
 	for range 3 {
 		round.leave(3, errReset)
 	}
-	if round.note(before, true); round.at != 0 {
-		t.Errorf("at %d after a request from before all moves", round.at)
-	}
+	round.note(before, true)
+	lab.Want(t, "Region after a request from before all moves", round.at, 0)
 	home := exchange{moves: c.moves, sent: 1, ended: 2, err: errReset} // a request for a table whose requests stay in the home Region
-	if c.note(home, true); c.at != 1 {
-		t.Errorf("at %d after a failure in the home Region", c.at)
-	}
+	c.note(home, true)
+	lab.Want(t, "Region after a failure in the home Region", c.at, 1)
 }
 
 func TestClientStaysInHomeRegionIfFailoverIsNotAllowed(t *testing.T) {
 	c := course{regions: 3}
-	if c.note(exchange{ended: 1, err: errReset}, false); c.at != 0 {
-		t.Errorf("at %d", c.at)
-	}
+	c.note(exchange{ended: 1, err: errReset}, false)
+	lab.Want(t, "Region", c.at, 0)
 }
 
 func TestReturnToHomeRegionWaitsAtMostEightMinutes(t *testing.T) {
@@ -159,16 +152,12 @@ func TestReturnToHomeRegionWaitsAtMostEightMinutes(t *testing.T) {
 		c.back, c.at = now+time.Second, 0
 		now += 2 * time.Second
 	}
-	if c.wait != longestHome {
-		t.Errorf("%v", c.wait)
-	}
+	lab.Want(t, "wait", c.wait, longestHome)
 }
 
 func TestProbeOfHomeRegionIsDueEveryFiveSeconds(t *testing.T) {
 	c := course{regions: 2}
-	if c.probes(time.Hour) {
-		t.Error("a probe while requests go home")
-	}
+	lab.Want(t, "a probe is due while requests go home", c.probes(time.Hour), false)
 	c.leave(time.Second, errReset)
 	var sent []time.Duration
 	for at := time.Second; at < 20*time.Second; at += time.Second {
@@ -230,9 +219,7 @@ func TestFailoverNeedsStrongConsistencyAndReplicas(t *testing.T) {
 			isStrong := slices.ContainsFunc(c.answers, func(a answer) bool {
 				return a.table != nil && a.table.MultiRegionConsistency == strong
 			})
-			if want := (verdict{c.known, isStrong, c.why}); got != want {
-				t.Errorf("%+v, want %+v", got, want)
-			}
+			lab.Want(t, "verdict", got, verdict{c.known, isStrong, c.why})
 		})
 	}
 }

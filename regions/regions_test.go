@@ -2,7 +2,6 @@ package regions_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -51,9 +50,7 @@ func inRegions(t *testing.T, test func(t *testing.T, w *world)) {
 // eachWay runs a test once for each way in which a Region can fail.
 func eachWay(t *testing.T, test func(t *testing.T, w *world, way lab.Fault)) {
 	t.Helper()
-	for name, way := range ways {
-		t.Run(name, func(t *testing.T) { inRegions(t, func(t *testing.T, w *world) { test(t, w, way) }) })
-	}
+	lab.Variants(t, ways, func(t *testing.T, way lab.Fault) { inRegions(t, func(t *testing.T, w *world) { test(t, w, way) }) })
 }
 
 func (w *world) count(region, op string) *atomic.Int64 {
@@ -144,17 +141,14 @@ func TestLocksSurviveOutageOfHomeRegion(t *testing.T) {
 		lab.Elapse(10 * time.Second)
 		w.darken(0, way)
 		lab.Elapse(30 * time.Second)
-		if db.Region() == names[0] {
-			t.Error("requests still go to the failed Region")
-		}
+		lab.Want(t, "requests go to the failed Region", db.Region() == names[0], false)
 		began := time.Now()
 		w.Release(locks[0])
 		lab.WantTook(t, "a release took", began, 0, 1500*time.Millisecond)
 		w.lighten(0)
 		lab.Elapse(45 * time.Second)
-		if lost := lab.Lost(locks[1:]); lost > 0 || db.Region() != names[0] {
-			t.Errorf("%d locks are lost, and requests go to %s", lost, db.Region())
-		}
+		lab.Want(t, "lost locks", lab.Lost(locks[1:]), 0)
+		lab.Want(t, "Region", db.Region(), names[0])
 		for _, lock := range locks[1:] {
 			w.Release(lock)
 		}
@@ -173,9 +167,8 @@ func TestEventuallyConsistentTableNeverFailsOver(t *testing.T) {
 			"it is no global table with multi-Region strong consistency")
 		for _, away := range names[1:] {
 			for op, n := range w.sent[away] {
-				if op != "DescribeTable" || n.Load() != 1 {
-					t.Errorf("%d %s in %s", n.Load(), op, away)
-				}
+				lab.Want(t, "operation in "+away, op, "DescribeTable")
+				lab.Want(t, "requests in "+away, n.Load(), 1)
 			}
 		}
 	})
@@ -211,15 +204,11 @@ func TestKeyHasAtMostOneHolderWhileRegionsFail(t *testing.T) {
 							key := n % 2
 							lock, err := client.Acquire(until, fmt.Sprint(key))
 							if err != nil {
-								if !errors.Is(err, context.DeadlineExceeded) {
-									t.Error(err)
-								}
+								lab.WantErr(t, "Acquire", err, context.DeadlineExceeded)
 								continue
 							}
 							grants.Add(1)
-							if believers[key].Add(1) > 1 {
-								t.Error("two clients hold the key")
-							}
+							lab.Want(t, "clients that hold the key", believers[key].Add(1), 1)
 							time.Sleep(2 * time.Second)
 							believers[key].Add(-1)
 							if lock.Context().Err() != nil {

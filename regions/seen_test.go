@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -62,9 +63,8 @@ func TestFailoverAndReturnToHomeRegionEmitOneEventEach(t *testing.T) {
 		db, client := w.process(0, s.config())
 		lock := w.Acquire(client, "a")
 		lab.Elapse(time.Second)
-		if at := client.Stats().Region; at != names[0] || len(s.events) > 0 {
-			t.Errorf("at home: %s, %v", at, s.events)
-		}
+		lab.Want(t, "Region at first", client.Stats().Region, names[0])
+		lab.Want(t, "events at first", len(s.events), 0)
 		w.darken(0, ways["no connection"])
 		lab.Elapse(20 * time.Second)
 		if len(s.events) != 1 || s.events[0].Err == nil || s.events[0].Region != names[1] || client.Stats().Region != names[1] {
@@ -101,9 +101,8 @@ func TestWarningThatFailoverIsImpossibleIsLoggedOnlyOnce(t *testing.T) {
 		if len(lines) != 1 || !strings.Contains(lines[0], "no failover to another Region") || !strings.Contains(lines[0], "it is no global table with multi-Region strong consistency") {
 			t.Errorf("logged %q", lines)
 		}
-		if len(s.events) > 0 || client.Stats().Region != names[0] {
-			t.Errorf("%v, in %s", s.events, client.Stats().Region)
-		}
+		lab.Want(t, "events", len(s.events), 0)
+		lab.Want(t, "Region", client.Stats().Region, names[0])
 	})
 }
 
@@ -122,10 +121,8 @@ func TestTransactionIsNotSentForStronglyConsistentTable(t *testing.T) {
 			"GuardError of cancelled transaction": lock.GuardError(cancelled, 0),
 			"CommitAndRelease":                    lock.CommitAndRelease(ctx, lab.Writes(lab.Note("n", "1"))),
 		} {
-			var lacks *leasehold.UnsupportedError
-			if !errors.As(err, &lacks) || !strings.HasPrefix(err.Error(), "leasehold: table locks has no transactions, as it is strongly consistent across Regions: have the target compare Lock.Token") {
-				t.Errorf("%s: %v", name, err)
-			}
+			lab.WantAs[*leasehold.UnsupportedError](t, name, err)
+			lab.WantMatch(t, name, fmt.Sprint(err), "^leasehold: table locks has no transactions, as it is strongly consistent across Regions: have the target compare Lock.Token")
 			if name == "GuardError" && !errors.Is(err, refused) {
 				t.Errorf("%s hides %v", name, refused)
 			}

@@ -99,16 +99,13 @@ func TestUnlockOfLostLockReturnsErrLost(t *testing.T) {
 		names, _, _ := namesOf(w, lab.Config())
 		lab.OK(t, names.Lock(t.Context(), issue))
 		lock, ok := names.Held(issue)
-		if !ok {
-			t.Fatal("Held returned false after Lock")
-		}
+		lab.Want(t, "held after Lock", ok, true)
 		w.Steal("certificates/" + issue)
 		lab.Elapse(10 * time.Second)
 		lab.WantErr(t, "the lock's context", context.Cause(lock.Context()), leasehold.ErrLost)
 		lab.WantErr(t, "unlock", names.Unlock(t.Context(), issue), leasehold.ErrLost)
-		if _, ok := names.Held(issue); ok {
-			t.Error("Held returned true after Unlock")
-		}
+		_, ok = names.Held(issue)
+		lab.Want(t, "held after Unlock", ok, false)
 	})
 }
 

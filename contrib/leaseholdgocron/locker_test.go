@@ -3,7 +3,6 @@ package leaseholdgocron_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -53,23 +52,18 @@ func TestLockerPreventsSimultaneousRunsOfJob(t *testing.T) {
 				for range 3 {
 					locker := newLocker(t, env.Client(leasehold.Config{Layout: l}))
 					shutdowns = append(shutdowns, everyMinute(t, gocron.WithDistributedLocker(locker), func() {
-						if inside.Add(1) > 1 {
-							t.Error("two runs at a time")
-						}
+						lab.Want(t, "runs at a time", inside.Add(1), 1)
 						time.Sleep(25 * time.Second)
 						inside.Add(-1)
 						runs.Add(1)
 					}, gocron.AfterLockError(func(_ uuid.UUID, job string, err error) {
-						if !errors.Is(err, leasehold.ErrHeld) || !strings.Contains(err.Error(), "jobs/"+job) {
-							t.Errorf("a run of %s was skipped with the error %v", job, err)
-						}
+						lab.WantErr(t, "a skipped run", err, leasehold.ErrHeld)
+						lab.WantText(t, "a skipped run", err, "jobs/"+job)
 						skipped.Add(1)
 					})))
 				}
 				lab.Elapse(3*time.Minute + 30*time.Second)
-				if runs.Load() != 3 || skipped.Load() != 6 {
-					t.Errorf("%d runs in three minutes, and %d were skipped", runs.Load(), skipped.Load())
-				}
+				lab.Want(t, "runs and skipped runs in three minutes", [2]int32{runs.Load(), skipped.Load()}, [2]int32{3, 6})
 				for _, shutdown := range shutdowns {
 					lab.OK(t, shutdown())
 				}
@@ -100,9 +94,7 @@ func TestLockIsReleasedIfGocronShutsDownDuringJob(t *testing.T) {
 		<-began
 		lab.OK(t, shutdown())
 		synctest.Wait()
-		if r, err := locks.Get(t.Context(), "jobs/report"); err != nil || !r.Released {
-			t.Errorf("after the shutdown: %v, %v", r, err)
-		}
+		lab.Want(t, "released after the shutdown", lab.Must(locks.Get(t.Context(), "jobs/report"))(t).Released, true)
 	})
 }
 
@@ -208,14 +200,10 @@ func TestJobsRunOnlyInLeaderProcess(t *testing.T) {
 		if electors[1].IsLeader(t.Context()) == nil {
 			first = 1
 		}
-		if led, other := runs[first].Load(), runs[1-first].Load(); led != 3 || other != 0 {
-			t.Errorf("the leader ran it %d times in three minutes, the other %d times", led, other)
-		}
+		lab.Want(t, "runs by the leader and by the other process", [2]int32{runs[first].Load(), runs[1-first].Load()}, [2]int32{3, 0})
 		env.Disconnect(clients[first])
 		lab.Elapse(3 * time.Minute)
-		if led, other := runs[first].Load(), runs[1-first].Load(); led != 3 || other != 3 {
-			t.Errorf("three minutes after the leader's death: %d, and the next leader %d times", led, other)
-		}
+		lab.Want(t, "runs by the dead leader and by the next", [2]int32{runs[first].Load(), runs[1-first].Load()}, [2]int32{3, 3})
 	})
 }
 
@@ -239,9 +227,8 @@ func TestIsLeaderSucceedsOnlyDuringTerm(t *testing.T) {
 		env.Steal("scheduler")
 		<-ctx.Done() // this line blocks the test forever if the loss of the leadership does not end the context
 		lab.WantErr(t, "after its term", e.IsLeader(t.Context()), leaseholdgocron.ErrNotLeader)
-		if _, leads := e.Term(); leads {
-			t.Error("Term returned a term that has ended")
-		}
+		_, leads = e.Term()
+		lab.Want(t, "it leads after its term", leads, false)
 		resign()
 	})
 }

@@ -44,9 +44,7 @@ func TestSpanIsCreatedForEachAcquireHoldAndCommit(t *testing.T) {
 			if s.Name == "caller" {
 				continue
 			}
-			if s.Parent.SpanID() != caller.SpanContext().SpanID() {
-				t.Errorf("the parent of span %s of %s is %v", s.Name, value(s, "leasehold.key"), s.Parent.SpanID())
-			}
+			lab.Want(t, "parent of "+s.Name+" of "+value(s, "leasehold.key"), s.Parent.SpanID(), caller.SpanContext().SpanID())
 			if value(s, "leasehold.key") == "" || value(s, "leasehold.token") == "" || value(s, "leasehold.requests") == "" {
 				t.Errorf("%s has the attributes %v", s.Name, s.Attributes)
 			}
@@ -84,9 +82,7 @@ func TestSpanIsCreatedForEachAcquireHoldAndCommit(t *testing.T) {
 			}
 		}
 		for reason, n := range life.Lost {
-			if lost[reason] != n {
-				t.Errorf("%d %s, want %d", lost[reason], reason, n)
-			}
+			lab.Want(t, string(reason), lost[reason], n)
 		}
 
 		lab.Want(t, "holds that could not be released", unreleased, life.Unreleased)
@@ -124,9 +120,7 @@ func TestTracingSpanStartsAndEndsWithItsOperation(t *testing.T) {
 			if len(s) != 1 {
 				t.Fatalf("%s: %d spans", name, len(s))
 			}
-			if got := [2]time.Duration{s[0].StartTime.Sub(began), s[0].EndTime.Sub(began)}; got != [2]time.Duration{from, to} {
-				t.Errorf("%s is from %v to %v, want %v to %v", name, got[0], got[1], from, to)
-			}
+			lab.Want(t, name+" is from and to", [2]time.Duration{s[0].StartTime.Sub(began), s[0].EndTime.Sub(began)}, [2]time.Duration{from, to})
 		}
 		until := func(at time.Duration) { time.Sleep(time.Until(began.Add(at))) }
 
@@ -182,9 +176,8 @@ func TestKeysAppearInSpansButNotInMetrics(t *testing.T) {
 		})
 		eventtest.Live(t.Context(), t, rig.OnEvent)
 		first := rig.spans.GetSpans()[0]
-		if value(first, "leasehold.key") != "customer/42" || value(first, "leasehold.sort_key") != "invoices" || value(first, "leasehold.token") != "7" {
-			t.Errorf("attributes %v", first.Attributes)
-		}
+		found := [3]string{value(first, "leasehold.key"), value(first, "leasehold.sort_key"), value(first, "leasehold.token")}
+		lab.Want(t, "key, sort key and token", found, [3]string{"customer/42", "invoices", "7"})
 		allowed := func(name string, attributes attribute.Set) {
 			for _, a := range attributes.ToSlice() {
 				if a.Key != "how" && a.Key != "reason" && a.Key != "outcome" {

@@ -150,9 +150,7 @@ func TestPrometheusMetricNamesEqualThoseOfLeaseholdprom(t *testing.T) {
 			"leasehold_held", "leasehold_waiting", "leasehold_min_remaining_seconds",
 		}
 		for _, name := range all {
-			if !names[name] {
-				t.Errorf("there is no metric %s", name)
-			}
+			lab.Want(t, "there is a metric "+name, names[name], true)
 		}
 		lab.Want(t, "number of metrics", len(names), len(all))
 		lab.OK(t, c.Close(t.Context()))
@@ -202,7 +200,5 @@ func TestWatchCanBeCalledWhileMetricsAreCollected(t *testing.T) {
 		samples(t, rig.reader)
 	}
 	working.Wait()
-	if got := samples(t, rig.reader); got["leasehold.acquire_seconds"].Count != 4 {
-		t.Errorf("%v", got)
-	}
+	lab.Want(t, "counted acquires", samples(t, rig.reader)["leasehold.acquire_seconds"].Count, 4)
 }

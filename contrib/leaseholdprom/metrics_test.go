@@ -87,9 +87,7 @@ func TestKeysWithSameGroupLabelShareMetricSeries(t *testing.T) {
 			"leasehold_requests_total{month}":       {Value: 2},
 		})
 		for name := range got {
-			if strings.Contains(name, "customer/") {
-				t.Errorf("%s contains a key", name)
-			}
+			lab.WantNoPart(t, "a metric", name, "customer/")
 		}
 	})
 }
@@ -117,9 +115,8 @@ func TestCountersStartAtZero(t *testing.T) {
 		}
 		name, value, _ := strings.Cut(name, "{")
 		group := "leasehold_" + name + "{" + strings.TrimSuffix("g,"+value, ",") + "}"
-		if _, ok := gotGrouped[group]; !ok {
-			t.Errorf("there is no series %s", group)
-		}
+		_, ok := gotGrouped[group]
+		lab.Want(t, "there is a series "+group, ok, true)
 	}
 }
 
@@ -136,9 +133,7 @@ func TestInvalidUTF8InGroupLabelIsReplaced(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	m := leaseholdprom.New(reg, func(k leasehold.Key) string { return k.Partition[:4] })
 	m.OnEvent(t.Context(), leasehold.Event{Kind: leasehold.EventGranted, Key: leasehold.Key{Partition: "Müü"}})
-	if got := samples(t, reg); got["leasehold_grants_total{Mü\ufffd,free}"].Value != 1 {
-		t.Errorf("%v", got)
-	}
+	lab.Want(t, "grants", samples(t, reg)["leasehold_grants_total{Mü\ufffd,free}"].Value, 1)
 }
 
 func TestEventOfUnknownKindIncreasesOnlyRequestCounter(t *testing.T) {
@@ -187,10 +182,7 @@ func TestMetricNamesFollowPrometheusConventions(t *testing.T) {
 	m := leaseholdprom.New(reg, nil)
 	c, _ := eventtest.New(t).Client(m.OnEvent)
 	m.Watch(c)
-	problems, err := testutil.GatherAndLint(reg)
-	if err != nil || len(problems) != 0 {
-		t.Errorf("%v %v", problems, err)
-	}
+	lab.Want(t, "problems", lab.Must(testutil.GatherAndLint(reg))(t), nil)
 }
 
 func TestMetricsCanBeScrapedWhileClientsWork(t *testing.T) {
@@ -235,8 +227,6 @@ func TestMetricsCanBeScrapedWhileClientsWork(t *testing.T) {
 		`leasehold_lost_total{group="b",reason="broken"} 0`, "leasehold_held 0", "leasehold_waiting 0",
 		"# TYPE leasehold_held_seconds histogram", "# TYPE leasehold_requests_total counter", "# TYPE leasehold_held gauge",
 	} {
-		if !strings.Contains(page, line+"\n") {
-			t.Errorf("%s is missing in\n%s", line, page)
-		}
+		lab.WantParts(t, "the page", page, line+"\n")
 	}
 }

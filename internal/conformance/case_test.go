@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -13,9 +15,7 @@ func TestConformanceCasesHaveUniqueNames(t *testing.T) {
 	for _, s := range subjects() {
 		for _, c := range s.cases {
 			name := s.name + "/" + c.Name
-			if seen[name] {
-				t.Errorf("two cases are named %q", name)
-			}
+			lab.Want(t, "two cases are named "+name, seen[name], false)
 			seen[name] = true
 		}
 	}
@@ -88,8 +88,6 @@ func TestReplyComparisonAcceptsOnlyEquivalentReplies(t *testing.T) {
 		{"a reason without its item", reason("A", "b", item(nil)), reason("A", "b", nil), false},
 		{"a reason too few", canceled(Reason{Code: "A"}, Reason{Code: "A"}), canceled(Reason{Code: "A"}), false},
 	} {
-		if got := c.want.matches(c.got, "such-table"); got != c.same {
-			t.Errorf("%s: matches = %v, want %v", c.name, got, c.same)
-		}
+		lab.Want(t, c.name, c.want.matches(c.got, "such-table"), c.same)
 	}
 }

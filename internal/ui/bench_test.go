@@ -200,9 +200,15 @@ func (b *bench) isShown(what, key string, state State) {
 func (b *bench) tells(events string) {
 	b.T.Helper()
 	b.listen()
-	if got := b.told(); got != events {
-		b.T.Errorf("the events are %s, want %s", got, events)
+	var told []string
+	for _, e := range b.lock.Events {
+		s := string(e.Kind)
+		if e.Reason != "" {
+			s += ": " + e.Reason
+		}
+		told = append(told, s)
 	}
+	lab.Want(b.T, "events", strings.Join(told, "; "), events)
 }
 
 // post sends a request as the page would, decodes the response into the value that reply points
@@ -241,17 +247,14 @@ func (b *bench) look(key, sort string) shownGrant {
 	return shown
 }
 
-// told returns, as text, the events of the lock whose details the page shows.
-func (b *bench) told() string {
-	var all []string
-	for _, e := range b.lock.Events {
-		s := string(e.Kind)
-		if e.Reason != "" {
-			s += ": " + e.Reason
-		}
-		all = append(all, s)
+// breaks sends a break request as the page would, and returns the reply. It fails the test unless
+// the reply has the given status code and outcome.
+func (b *bench) breaks(asked breakRequest, code int, outcomeIs string) (reply outcome) {
+	b.T.Helper()
+	if got := b.post("/break", asked, &reply); got != code || reply.Outcome != outcomeIs {
+		b.T.Errorf("break: %d %+v, want %d and %s", got, reply, code, outcomeIs)
 	}
-	return strings.Join(all, "; ")
+	return reply
 }
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"os"
 	"regexp"
-	"strings"
 	"testing"
 	"time"
 
@@ -64,9 +63,7 @@ func TestUIRateOfReadUnitsIsAverageOfLastTenSeconds(t *testing.T) {
 		p.spend(2, now)
 	}
 	lab.WantRange(t, "stored requests", len(p.spent), 0, 20)
-	if got := p.perSecond(now, start); got < 2 || got > 2.5 {
-		t.Errorf("%v read units a second", got)
-	}
+	lab.WantRange(t, "read units a second", p.perSecond(now, start), 2, 2.5)
 	lab.Want(t, "read units a second, a minute after the last", p.perSecond(now.Add(time.Minute), start), 0)
 }
 
@@ -82,16 +79,10 @@ func TestUIPageIsSelfContainedAndHasDocumentedSize(t *testing.T) {
 		}
 		b, err := files.ReadFile(path)
 		total += len(b)
-		if found := elsewhere.Find(b); found != nil {
-			t.Errorf("%s refers to another server: %s", path, found)
-		}
-		if found := inline.Find(b); found != nil {
-			t.Errorf("%s contains code that the policy forbids: %s", path, found)
-		}
+		lab.Want(t, path+": a reference to another server", string(elsewhere.Find(b)), "")
+		lab.Want(t, path+": code that the policy forbids", string(inline.Find(b)), "")
 		return err
 	}))
 	doc := lab.Must(os.ReadFile("../../docs/ui.md"))(t)
-	if said := fmt.Sprintf("%d kB", (total+999)/1000); !strings.Contains(string(doc), said) {
-		t.Errorf("docs/ui.md does not say that %s are served (%d bytes)", said, total)
-	}
+	lab.WantParts(t, "docs/ui.md", doc, fmt.Sprintf("%d kB", (total+999)/1000))
 }

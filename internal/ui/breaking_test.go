@@ -23,23 +23,15 @@ func TestUIBreakAppliesOnlyToGrantShownInDialog(t *testing.T) {
 		lab.Elapse(2 * time.Second)
 		b.show("job", "")
 		shown := b.look("job", "")
-		var out outcome
-		if code := b.post("/break", breakRequest{shown, "jab", ""}, &out); code != http.StatusBadRequest {
-			t.Errorf("the wrong key was typed: %d %+v", code, out)
-		}
+		b.breaks(breakRequest{shownGrant: shown, Typed: "jab"}, http.StatusBadRequest, "refused")
 		lab.Elapse(6 * time.Second) // meanwhile the holder renews its lease, but the grant stays the same
-		if code := b.post("/break", breakRequest{shown, "job", "stuck since noon"}, &out); code != http.StatusOK || out.Outcome != "broken" {
-			t.Errorf("break: %d %+v", code, out)
-		}
+		b.breaks(breakRequest{shown, "job", "stuck since noon"}, http.StatusOK, "broken")
 		b.tells("grant; break: stuck since noon")
-		if len(b.broke) != 1 || b.broke[0] != "job: stuck since noon" {
-			t.Errorf("reported breaks: %q", b.broke)
-		}
+		lab.Want(t, "reported breaks", b.broke, []string{"job: stuck since noon"})
 		<-first.Context().Done()
 		second := w.Acquire(c, "job")
-		if code := b.post("/break", breakRequest{shown, "job", ""}, &out); code != http.StatusConflict || out.Outcome != "changed" || !strings.Contains(string(out.Now), fmt.Sprint(second.Token())) {
-			t.Errorf("the grant has changed: %d %+v", code, out)
-		}
+		changed := b.breaks(breakRequest{shown, "job", ""}, http.StatusConflict, "changed")
+		lab.WantParts(t, "the current record", string(changed.Now), fmt.Sprint(second.Token()))
 		lab.WantErr(t, "the second grant", second.Err(), nil)
 		w.Release(second)
 	})
@@ -61,10 +53,7 @@ func TestBreakByUIFailsIfHolderShownAsDeadHasRenewed(t *testing.T) {
 			renewed = "leasehold/session/" + b.row("job").Session
 		}
 		w.Update(renewed, map[string]types.AttributeValue{"recordVersionNumber": lab.Str("renewed-after-all")})
-		var out outcome
-		if code := b.post("/break", breakRequest{shown, "job", ""}, &out); code != http.StatusConflict || out.Outcome != "changed" {
-			t.Errorf("%d %+v", code, out)
-		}
+		b.breaks(breakRequest{shown, "job", ""}, http.StatusConflict, "changed")
 	})
 }
 
@@ -107,10 +96,7 @@ func TestUIShowsBreakOfUnknownOutcomeOnlyIfBreakWasApplied(t *testing.T) {
 		lock := acquire(w, "job")
 		lab.Elapse(2 * time.Second)
 		b.show("job", "")
-		var out outcome
-		if code := b.post("/break", breakRequest{b.look("job", ""), "job", "stuck"}, &out); code != http.StatusGatewayTimeout || out.Outcome != "unknown" {
-			t.Errorf("break: %d %+v", code, out)
-		}
+		b.breaks(breakRequest{b.look("job", ""), "job", "stuck"}, http.StatusGatewayTimeout, "unknown")
 		lab.Elapse(time.Minute)
 		want := "grant; break: stuck"
 		if !applied {
@@ -138,10 +124,7 @@ func TestUIShowsBreakOnceDespiteLateReplyToEarlierScan(t *testing.T) {
 		}))
 		<-scanned
 		lab.Elapse(time.Millisecond)
-		var out outcome
-		if code := b.post("/break", breakRequest{shown, "job", "stuck"}, &out); code != http.StatusOK {
-			t.Errorf("break: %d %+v", code, out)
-		}
+		b.breaks(breakRequest{shown, "job", "stuck"}, http.StatusOK, "broken")
 		close(answered) // this reply was read before the break, and still shows the grant
 		lab.Elapse(5 * time.Second)
 		b.tells("grant; break: stuck")
@@ -151,11 +134,8 @@ func TestUIShowsBreakOnceDespiteLateReplyToEarlierScan(t *testing.T) {
 
 func TestUIBreakRequiresAllowBreak(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
-		var out outcome
-		code := b.post("/break", breakRequest{shownGrant{Key: "job", Grant: "g", Version: "v"}, "job", ""}, &out)
-		if code != http.StatusForbidden || !strings.Contains(out.Message, "--allow-break") {
-			t.Errorf("%d %+v", code, out)
-		}
+		refused := b.breaks(breakRequest{shownGrant{Key: "job", Grant: "g", Version: "v"}, "job", ""}, http.StatusForbidden, "refused")
+		lab.WantParts(t, "the message", refused.Message, "--allow-break")
 	})
 }
 

@@ -141,23 +141,13 @@ func TestUIShowsLockOfSessionAsDeadOnlyIfSessionIsDead(t *testing.T) {
 		t.Errorf("the session is live: %+v", b)
 	}
 	row.lock.Holder.Beat.Dead = true
-	if b := judged(at(0)); !b.Dead {
-		t.Error("the session is dead, but the lock is not")
-	}
+	lab.Want(t, "dead if the session is dead", judged(at(0)).Dead, true)
 	row.lock.Holder = nil
-	if b := judged(at(0)); !b.Dead {
-		t.Error("the session has ended, but the lock is not dead")
-	}
+	lab.Want(t, "dead if the session has ended", judged(at(0)).Dead, true)
 	delete(b.entries, key)
-	if b := judged(liveness.Reading{Asked: start, Answered: start}); b.Dead {
-		t.Error("dead at once when the row is missing")
-	}
-	if b := judged(at(20*time.Second - 1)); b.Dead {
-		t.Error("dead before the row was missing for a lease")
-	}
-	if b := judged(at(20 * time.Second)); !b.Dead {
-		t.Error("live after the row was missing for a lease")
-	}
+	lab.Want(t, "dead at once when the row is missing", judged(liveness.Reading{Asked: start, Answered: start}).Dead, false)
+	lab.Want(t, "dead before the row was missing for a lease", judged(at(20*time.Second-1)).Dead, false)
+	lab.Want(t, "dead after the row was missing for a lease", judged(at(20*time.Second)).Dead, true)
 }
 
 // seen returns the state of a lock that the server has read. beat contains the observed renewals
@@ -222,8 +212,7 @@ func TestUIHistoryKeepsOnlyNewestSpansAndEvents(t *testing.T) {
 	}
 	lab.WantRange(t, "memory of the history in bytes", lab.Heap()-before, 0, 20_000_000)
 	h := w.history
-	if len(h.Spans) != mostSpans || len(h.Events) != mostEvents {
-		t.Errorf("%d spans, %d events", len(h.Spans), len(h.Events))
-	}
+	lab.Want(t, "spans", len(h.Spans), mostSpans)
+	lab.Want(t, "events", len(h.Events), mostEvents)
 	lab.Want(t, "newest token", h.Spans[mostSpans-1].Token, 2*mostEvents-1)
 }

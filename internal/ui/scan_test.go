@@ -37,10 +37,9 @@ func TestUIPageShowsLockChanges(t *testing.T) {
 		w.Delete("job")
 		lab.Elapse(2 * time.Second)
 		lab.Want(t, "id after the deletion", b.row("job").ID, 0)
-		b.listen()
-		if got := b.told(); got != "grant; release; deletion" || len(b.lock.Spans) != 1 || b.lock.Spans[0].Value != "10.0.0.7" {
-			t.Errorf("events: %s; spans %+v", got, b.lock.Spans)
-		}
+		b.tells("grant; release; deletion")
+		lab.Want(t, "spans", len(b.lock.Spans), 1)
+		lab.Want(t, "value of the span", b.lock.Spans[0].Value, "10.0.0.7")
 	})
 }
 
@@ -140,10 +139,7 @@ func TestUIPageShowsLocksInAllLayouts(t *testing.T) {
 				lab.Elapse(40 * time.Second)
 				b.isShown("dead", "job", Dead)
 				b.server.cfg.AllowBreak = true
-				var out outcome
-				if code := b.post("/break", breakRequest{b.look(r.Key, r.Sort), r.Key, "it is stuck"}, &out); code != http.StatusOK {
-					t.Fatalf("break: %d %+v", code, out)
-				}
+				b.breaks(breakRequest{b.look(r.Key, r.Sort), r.Key, "it is stuck"}, http.StatusOK, "broken")
 				b.tells("grant; death; break: it is stuck")
 			})
 		})
@@ -171,9 +167,7 @@ func TestUIPageShowsDeadSessionOnlyWhileSessionHasLocks(t *testing.T) {
 		lab.Elapse(2 * time.Second)
 		lab.Want(t, "id of a dead session without locks", b.row(row).ID, 0)
 		b.show(row, "")
-		if b.lock.Row == nil {
-			t.Errorf("the details have no row: %+v", b.lock)
-		}
+		lab.Want(t, "the details have a row", b.lock.Row != nil, true)
 		w.Release(lock)
 	})
 }
@@ -225,9 +219,8 @@ func TestUIPageCanLowerButNotRaiseScanRate(t *testing.T) {
 		if s := b.heard(); took > 10.5 || took < 8 || s.Reading > 12 || s.Rate != 10 {
 			t.Errorf("%.1f read units per second, want at most 10; the page shows %+v", took, s)
 		}
-		if len(b.rows) != 600 || !b.status.Whole {
-			t.Errorf("%d rows", len(b.rows))
-		}
+		lab.Want(t, "rows", len(b.rows), 600)
+		lab.Want(t, "the list is whole", b.status.Whole, true)
 		var out struct{}
 		b.post("/rate", map[string]float64{"rate": 0}, &out)
 		lab.Elapse(2 * time.Second)
@@ -282,14 +275,12 @@ func TestUIPageShowsErrorIfReplyOfDynamoDBIsOverdue(t *testing.T) {
 		}
 		known := b.status.Answered
 		lab.Elapse(30 * time.Second)
-		if s := b.heard(); s.Trouble != unanswered || s.Answered != known {
-			t.Errorf("half a minute later: %+v", s)
-		}
+		lab.Want(t, "trouble half a minute later", b.heard().Trouble, unanswered)
+		lab.Want(t, "time of the last reply", b.status.Answered, known)
 		answer()
 		lab.Elapse(0)
-		if s := b.heard(); s.Trouble != "" || s.Answered != s.Now {
-			t.Errorf("after a reply: %+v", s)
-		}
+		lab.Want(t, "trouble after a reply", b.heard().Trouble, "")
+		lab.Want(t, "time of the last reply", b.status.Answered, b.status.Now)
 	})
 }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/durations"
 	"github.com/leasehold-go/leasehold/internal/liveness"
-	"github.com/leasehold-go/leasehold/internal/observed"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -158,7 +157,7 @@ func (w *waiter) observe(item protocol.Item) error {
 // noteHolder records the holder that a reply has shown. The parameters now and wall are the clock
 // readings when the reply arrived. The parameter v contains the time when the client first saw the
 // record's version.
-func (w *waiter) noteHolder(held *protocol.Record, v observed.Version, now decide.Instant, wall time.Time) {
+func (w *waiter) noteHolder(held *protocol.Record, v liveness.Version, now decide.Instant, wall time.Time) {
 	w.view.Free, w.view.Ours = false, w.isOurs(*held)
 	w.view.Grant, w.view.Dead = v.Granted, w.c.Observer.DeadAt(*held, v, now, wall)
 	isNew := liveness.IsNewGrant(w.seen, *held)

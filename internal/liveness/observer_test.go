@@ -22,7 +22,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/machine"
-	"github.com/leasehold-go/leasehold/internal/observed"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/layout"
@@ -152,7 +151,7 @@ func TestTimeOfDeathIsComputedFromExpiryTimeInRecord(t *testing.T) {
 	o, wall := w.observer(), time.Now()
 	r := protocol.Record{Version: "one", Lease: lease, ExpiresAt: wall.Add(5 * time.Second)}
 	want := w.now + 5*time.Second + w.proto.Skew() + of.Capabilities().LeaseStep
-	lab.Want(t, "dead at", o.DeadAt(r, observed.Version{Since: decide.Instant{Mono: math.MinInt64 / 2}}, w.clock(), wall), want)
+	lab.Want(t, "dead at", o.DeadAt(r, liveness.Version{Since: decide.Instant{Mono: math.MinInt64 / 2}}, w.clock(), wall), want)
 }
 
 func TestObserverForgetsFreeKey(t *testing.T) {

@@ -113,7 +113,7 @@ func (s *Session) observe(item protocol.Item) error {
 		s.setDead()
 		return nil
 	}
-	v := s.o.Records.Note(s.key, versionOf(s.record, now))
+	v := s.o.Records.Note(s.key, s.record, now)
 	if watched && s.record.Version == before {
 		// The session was not renewed, so keep deadAt. A new deadAt could be too late: the cache
 		// Observer.Records may have forgotten when this version was first read.

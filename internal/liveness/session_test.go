@@ -12,7 +12,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/internal/liveness"
-	"github.com/leasehold-go/leasehold/internal/observed"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/layout"
 )
@@ -126,11 +125,11 @@ func TestSessionIsDeadIfItsRowStaysMissingForWholeLease(t *testing.T) {
 
 func TestSessionIsMarkedDeadEvenIfCacheForgotItsVersion(t *testing.T) {
 	w, o, _ := observing(t)
-	o.Records = observed.New(1)
+	o.Records = liveness.NewVersions(1)
 	seen := w.now
 	for i := range 3 {
 		lab.Want(t, "dead at", w.look(o, "s"), seen+lease)
-		o.Records.Note(protocol.Key{Partition: fmt.Sprint(i)}, observed.Version{ID: "one", Since: w.clock()})
+		o.Records.Note(protocol.Key{Partition: fmt.Sprint(i)}, protocol.Record{Version: "one"}, w.clock())
 		w.now += 6 * time.Second
 	}
 	w.now = seen + lease

@@ -32,7 +32,7 @@ func TestOnlyListedFunctionsReadWallClock(t *testing.T) {
 	}
 	var read []string
 	dirs := []string{".", "election", "semaphore", "rwlock"}
-	for _, room := range []string{"attempts", "breaking", "core", "decide", "fence", "hold", "lease", "liveness", "observed", "protocol", "records", "acquire", "indoubt"} {
+	for _, room := range []string{"attempts", "breaking", "core", "decide", "fence", "hold", "lease", "liveness", "protocol", "records", "acquire", "indoubt"} {
 		dirs = append(dirs, filepath.Join("internal", room))
 	}
 	for _, dir := range dirs {

@@ -19,7 +19,7 @@ import (
 // packages lists the packages whose code is mutated. Together they implement the lock
 // protocol.
 var packages = []string{
-	".", "internal/attempts", "internal/attribute", "internal/breaking", "internal/core", "internal/decide", "internal/durations", "internal/fence", "internal/hold", "internal/lease", "internal/liveness", "internal/observed",
+	".", "internal/attempts", "internal/attribute", "internal/breaking", "internal/core", "internal/decide", "internal/durations", "internal/fence", "internal/hold", "internal/lease", "internal/liveness",
 	"internal/protocol", "internal/records", "internal/renewals", "internal/acquire", "internal/indoubt", "regions", "semaphore",
 }
 

@@ -1,4 +1,4 @@
-package observed
+package liveness
 
 import (
 	"slices"
@@ -12,8 +12,9 @@ import (
 // at returns an instant at which both clocks show d.
 func at(d time.Duration) decide.Instant { return decide.Instant{Mono: d, Boot: d} }
 
-func shown(id, grant string, d time.Duration) Version {
-	return Version{ID: id, Grant: grant, Since: at(d)}
+// shown records that a reply has shown a record of the key at the time d.
+func (v *Versions) shown(name, id, grant string, d time.Duration) Version {
+	return v.Note(key(name), protocol.Record{Version: id, Grant: grant, Lease: time.Second}, at(d))
 }
 
 func keysOf(v *Versions) []string {
@@ -37,7 +38,7 @@ func (v *Versions) of(key protocol.Key) (Version, bool) {
 }
 
 func TestRecordVersionAndGrantAreDatedByTheirFirstRead(t *testing.T) {
-	v := New(10)
+	v := NewVersions(10)
 	for _, tc := range []struct {
 		id, grant      string
 		now            time.Duration
@@ -52,7 +53,7 @@ func TestRecordVersionAndGrantAreDatedByTheirFirstRead(t *testing.T) {
 		{"4", "g", 7, 7, 6},  // another version, with the same grant id: a renewal
 		{"4", "g", 99, 7, 6}, // the same version as before, much later
 	} {
-		got := v.Note(key("a"), shown(tc.id, tc.grant, tc.now))
+		got := v.shown("a", tc.id, tc.grant, tc.now)
 		if got.Since != at(tc.since) || got.Granted != tc.granted {
 			t.Errorf("%+v: %+v", tc, got)
 		}
@@ -64,54 +65,54 @@ func TestRecordVersionAndGrantAreDatedByTheirFirstRead(t *testing.T) {
 	if known, ok := v.of(key("a")); ok {
 		t.Errorf("after Forget, the key has version %+v", known)
 	}
-	if got := v.Note(key("a"), shown("4", "g", 100)); got.Since.Mono != 100 || got.Granted != 100 {
+	if got := v.shown("a", "4", "g", 100); got.Since.Mono != 100 || got.Granted != 100 {
 		t.Errorf("after Forget, the version has an earlier time: %+v", got)
 	}
 }
 
 func TestFullVersionCacheDropsOldestKeyThatIsNotPinned(t *testing.T) {
-	v := New(2)
+	v := NewVersions(2)
 	v.Pin(key("pinned"))
 	v.Pin(key("pinned"))
 	for i, name := range []string{"pinned", "a", "b", "c"} {
-		v.Note(key(name), shown("1", "g", time.Duration(i+1)))
+		v.shown(name, "1", "g", time.Duration(i+1))
 	}
 	if got := keysOf(v); !slices.Equal(got, []string{"b", "c", "pinned"}) {
 		t.Errorf("kept are %v, want the pinned key and the newest two others", got)
 	}
-	v.Note(key("pinned"), shown("1", "g", 5))
+	v.shown("pinned", "1", "g", 5)
 	v.Unpin(key("pinned"))
-	v.Note(key("a"), shown("1", "g", 6))
-	v.Note(key("b"), shown("1", "g", 7))
+	v.shown("a", "1", "g", 6)
+	v.shown("b", "1", "g", 7)
 	if _, ok := v.of(key("pinned")); !ok {
 		t.Error("the key is forgotten, but still has one of its two pins")
 	}
 	v.Unpin(key("pinned")) // this was the last pin, so the key is now the newest key that is not pinned
-	v.Note(key("c"), shown("1", "g", 8))
+	v.shown("c", "1", "g", 8)
 	if _, ok := v.of(key("pinned")); !ok {
 		t.Error("the key is forgotten before an older one")
 	}
-	v.Note(key("d"), shown("1", "g", 9))
+	v.shown("d", "1", "g", 9)
 	if got := keysOf(v); !slices.Equal(got, []string{"c", "d"}) || len(v.byKey) != 2 || v.idle.Len() != 2 || len(v.pins) > 0 {
 		t.Errorf("no key is pinned: kept are %v, %d versions, %d of them idle, %d pins", got, len(v.byKey), v.idle.Len(), len(v.pins))
 	}
 }
 
 func TestKeyThatIsReadTwiceCountsOnceTowardCacheLimit(t *testing.T) {
-	v := New(2)
-	v.Note(key("a"), shown("1", "g", 1))
-	v.Note(key("b"), shown("1", "g", 2))
-	v.Note(key("b"), shown("2", "g", 3))
+	v := NewVersions(2)
+	v.shown("a", "1", "g", 1)
+	v.shown("b", "1", "g", 2)
+	v.shown("b", "2", "g", 3)
 	if names := keysOf(v); !slices.Equal(names, []string{"a", "b"}) {
 		t.Errorf("after three reads of two keys, the versions of %v are stored", names)
 	}
 }
 
 func TestVersionCacheKeepsKeyThatWasPinnedBeforeItsFirstRead(t *testing.T) {
-	v := New(0)
+	v := NewVersions(0)
 	v.Pin(key("a"))
 	for _, name := range []string{"a", "b"} {
-		v.Note(key(name), shown("1", "g", 1))
+		v.shown(name, "1", "g", 1)
 	}
 	if _, ok := v.of(key("a")); !ok || len(v.byKey) != 1 {
 		t.Errorf("%d keys are remembered, want a", len(v.byKey))

@@ -1,4 +1,4 @@
-package observed_test
+package liveness_test
 
 import (
 	"context"

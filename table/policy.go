@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/leasehold-go/leasehold/internal/records"
+	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
 // Access is the set of operations that an IAM policy allows.
@@ -24,7 +24,7 @@ const (
 // Policy to allow Config.SharedLease. But a client with permission to write these rows can end
 // all locks under shared leases, whatever their keys are and whichever client holds them. It can
 // also renew the shared lease of a dead client, so that the locks of that client stay held.
-const SharedLeases = records.SessionPrefix
+const SharedLeases = protocol.SessionPrefix
 
 // actions contains the IAM actions that the library needs. For a transaction, IAM checks the
 // action of each item (AWS, Developer Guide, "Using IAM with DynamoDB transactions"). So a

@@ -30,8 +30,8 @@ func (f Found) Held() bool { return f.Kind != KindDamaged && !f.Record.Released 
 // Read decodes an item as a lock or a session, depending on its key.
 func Read(proto protocol.Protocol, item protocol.Item) Found {
 	key := proto.Schema().KeyOf(item)
-	if sharing, ok := proto.(protocol.Native); ok && sharing.IsSessionKey(key) {
-		return foundIn(KindSession, key, sharing.Session(), item)
+	if protocol.IsSessionKey(proto, key) {
+		return foundIn(KindSession, key, proto.(protocol.Native).Session(), item)
 	}
 	return foundIn(KindLock, key, proto, item)
 }

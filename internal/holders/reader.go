@@ -96,16 +96,11 @@ func (r *Reader) read(ctx context.Context, keys []protocol.Key) (map[protocol.Ke
 	if err != nil || r.listsAll() {
 		return found, err
 	}
-	hidden := slices.DeleteFunc(slices.Clone(keys), func(k protocol.Key) bool { return !r.hides(k) })
+	// A listing with a Partition or a Prefix may leave out the rows of sessions.
+	hidden := slices.DeleteFunc(slices.Clone(keys), func(k protocol.Key) bool { return !protocol.IsSessionKey(r.proto, k) })
 	sessions, err := r.ByKey(ctx, hidden)
 	maps.Copy(found, sessions)
 	return found, err
-}
-
-// hides reports whether k is the key of a session's row. A listing with a Partition or a Prefix may
-// leave out such rows, so the Reader reads them by key.
-func (r *Reader) hides(k protocol.Key) bool {
-	return r.sharing != nil && r.sharing.IsSessionKey(k)
 }
 
 // list reads the whole listing, and returns the items that have one of the given keys.

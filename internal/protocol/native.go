@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"fmt"
+	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -11,10 +12,8 @@ import (
 type Native interface {
 	Protocol
 
-	// SessionKey returns the key of the row of the session with the given id. IsSessionKey
-	// reports whether k is the key of a session's row.
+	// SessionKey returns the key of the row of the session with the given id.
 	SessionKey(id string) Key
-	IsSessionKey(k Key) bool
 
 	// Session returns the protocol of session rows. The Grant method of that protocol only
 	// creates rows: it never takes over an existing row. The Release method marks the session
@@ -52,11 +51,16 @@ type Native interface {
 	Ask(h Hold, by string, at time.Time) *Write
 }
 
+// SessionPrefix is the prefix of the partition keys of session rows. A session row contains
+// the lease that all locks of a client share.
+const SessionPrefix = "leasehold/session/"
+
 // IsSessionKey reports whether k is the key of a session's row. It returns false for
 // layouts without sessions.
 func IsSessionKey(p Protocol, k Key) bool {
-	native, ok := p.(Native)
-	return ok && native.IsSessionKey(k)
+	native, hasSessions := p.(Native)
+	id, hasPrefix := strings.CutPrefix(k.Partition, SessionPrefix)
+	return hasSessions && hasPrefix && k == native.SessionKey(id)
 }
 
 // DefaultLease is the lease of a client whose configuration contains no lease.

@@ -269,7 +269,7 @@ func TestGrantKeepsExpiresAtAttributeIfItIsPartOfKey(t *testing.T) {
 // During a migration to layout native, clients that still use another layout read the rows of
 // sessions.
 func TestSessionRowIsNotMistakenForLock(t *testing.T) {
-	session := with(protocol.Item{"key": text(SessionPrefix + "abcdefghijklmnopqrstuvwxyz"), attrKind: text("session")})
+	session := with(protocol.Item{"key": text(protocol.SessionPrefix + "abcdefghijklmnopqrstuvwxyz"), attrKind: text("session")})
 	for _, l := range []layout.Layout{layout.Native{}, layout.AWSLabs{}, layout.Dynamolock{}} {
 		p := mustProtocol(t, l)
 		if r, ok := LockBut(p, session, attrKind); ok {

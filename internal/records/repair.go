@@ -60,7 +60,7 @@ func DeleteExactly(p protocol.Protocol, item protocol.Item) *protocol.Write {
 func LockBut(p protocol.Protocol, item protocol.Item, attribute string) (protocol.Record, bool) {
 	switch key := p.Schema().KeyOf(item); p.(type) {
 	case native, peers:
-		if strings.HasPrefix(key.Partition, SessionPrefix) {
+		if strings.HasPrefix(key.Partition, protocol.SessionPrefix) {
 			return protocol.Record{}, false
 		}
 	}

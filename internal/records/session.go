@@ -3,7 +3,6 @@ package records
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -16,24 +15,14 @@ type native struct {
 	record versioned
 }
 
-// SessionPrefix is the prefix of the partition keys of session rows. A session row contains
-// the lease that all locks of a client share.
-const SessionPrefix = "leasehold/session/"
-
 // SessionKey returns the key of the row of the session with the given id. In a table with a
 // sort key, the row's sort key is "-".
 func (p native) SessionKey(id string) protocol.Key {
-	k := protocol.Key{Partition: SessionPrefix + id}
+	k := protocol.Key{Partition: protocol.SessionPrefix + id}
 	if p.record.Sort != "" {
 		k.Sort = "-"
 	}
 	return k
-}
-
-// IsSessionKey reports whether k is the key of a session's row.
-func (p native) IsSessionKey(k protocol.Key) bool {
-	id, ok := strings.CutPrefix(k.Partition, SessionPrefix)
-	return ok && k == p.SessionKey(id)
 }
 
 // Session returns the protocol of session rows. To the library of another layout, a session row

@@ -229,7 +229,7 @@ func (k *Keys) Freeing(hold protocol.Hold, deletes bool) *protocol.Write {
 	if deletes {
 		return k.Proto.Delete(hold)
 	}
-	return k.Proto.Release(hold, protocol.Release{Version: protocol.NewVersion(), Now: k.Wall(), Expires: k.Expires(true, k.Native != nil)})
+	return k.Proto.Release(hold, protocol.Release{Version: protocol.NewVersion(), Expires: k.Expires(true, k.Native != nil)})
 }
 
 // Left stores the records of keys that this client has just handed to other clients. A later call

@@ -112,7 +112,7 @@ func (f *freeing) next() (releaseAttempt, *protocol.Write) {
 	}
 	changes, done := f.r.terms.Changes, f.done()
 	return a, f.h.proto.Release(f.named(), protocol.Release{
-		Version: a.Version, Now: f.h.c.Wall(), Changes: changes,
+		Version: a.Version, Changes: changes,
 		Expires: f.h.c.Expires(f.mayHaveStored || changes.LeaveData(f.record), done != nil || f.record.Done != nil),
 		Done:    done,
 	})

@@ -102,7 +102,7 @@ func (s *session) tryToMark(limit context.Context, trusted bool) error {
 		Next: func() (releaseAttempt, *protocol.Write) {
 			a := s.c.newAttempt(0)
 			return a, s.proto.Release(s.named(slices.Concat(held, s.marks.Versions())),
-				protocol.Release{Version: a.Version, Now: s.c.Wall(), Expires: s.c.DeadExpires()})
+				protocol.Release{Version: a.Version, Expires: s.c.DeadExpires()})
 		},
 		Shows: func(item protocol.Item, sent []releaseAttempt) (releaseAttempt, bool) {
 			return sent[len(sent)-1], s.isMarked(item, sent)

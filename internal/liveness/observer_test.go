@@ -159,7 +159,7 @@ func TestObserverForgetsFreeKey(t *testing.T) {
 	o, key := w.observer(), protocol.Key{Partition: "job"}
 	item := w.grant(key, "one")
 	released := w.send(w.proto.Release(protocol.Hold{Key: key, Owner: "somebody", Grants: []string{"one"}, Versions: []string{"one"}},
-		protocol.Release{Version: "two", Now: time.Now()}))
+		protocol.Release{Version: "two"}))
 	for name, free := range map[string]protocol.Item{"no record": nil, "released": released} {
 		_, _, _ = o.Observe(key, item, w.clock())
 		if r, _, err := o.Observe(key, free, w.clock()); !r.Released || err != nil {

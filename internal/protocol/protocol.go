@@ -128,8 +128,7 @@ type Renewal struct {
 
 // Release contains the values of the write by which the holder frees a key.
 type Release struct {
-	Version string // version of the record after this write, new in each attempt
-	Now     time.Time
+	Version string    // version of the record after this write, new in each attempt
 	Expires time.Time // time from which TTL may delete the record; zero if TTL never deletes it
 	Done    *Done     // mark of the work that was done under the lock; if nil, the record keeps its mark
 	Changes Changes

@@ -400,7 +400,7 @@ func FuzzEachLayoutDecodesRecordsThatItWrote(f *testing.F) {
 		if !b.lands(b.Guard(h)) {
 			t.Error("the guard failed while the grant was current")
 		}
-		b.must(b.Release(h, protocol.Release{Version: v3, Now: at, Expires: at.Add(time.Hour)}))
+		b.must(b.Release(h, protocol.Release{Version: v3, Expires: at.Add(time.Hour)}))
 		b.rejects(b.Guard(h), "the guard succeeded after the release")
 		b.rejects(b.Renew(h, protocol.Renewal{Version: v9, Lease: g.Lease, Now: at}), "renewed after the release")
 		if item := b.item(); item != nil {

@@ -109,15 +109,8 @@ func (w *Write) SetTo(name, operand string) { w.SetPath(w.Name(name), operand) }
 // Remove makes the update remove the attribute with the given name.
 func (w *Write) Remove(name string) { w.RemovePath(w.Name(name)) }
 
-// Path returns the path to an attribute inside maps. The path contains a placeholder for each name.
-// The last name is the attribute, and the names before it are the maps.
-func (w *Write) Path(names ...string) string {
-	placeholders := make([]string, len(names))
-	for i, name := range names {
-		placeholders[i] = w.Name(name)
-	}
-	return strings.Join(placeholders, ".")
-}
+// Path returns the path to an attribute inside a map, with a placeholder for each of the two names.
+func (w *Write) Path(inMap, name string) string { return w.Name(inMap) + "." + w.Name(name) }
 
 // SetPath makes the update assign the value of an operand to the attribute at the given path.
 // DynamoDB rejects the update if a map in the path does not exist.

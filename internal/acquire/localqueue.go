@@ -189,12 +189,8 @@ func (l *LocalQueues) Granted(key protocol.Key, grant Holding) {
 // for example by Resume. It records the grant, and gives the turn to this goroutine. It does
 // nothing if another goroutine has the turn.
 func (l *LocalQueues) GrantedOutOfTurn(key protocol.Key, grant Holding) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.byKey[key] == nil {
-		q := &localQueue{}
-		l.byKey[key] = q
-		l.granted(q, key, grant)
+	if l.take(key) {
+		l.Granted(key, grant)
 	}
 }
 

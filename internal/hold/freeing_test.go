@@ -309,21 +309,27 @@ func TestReleaseGivesUpAfterOneLeaseIfDynamoDBDoesNotReply(t *testing.T) {
 	})
 }
 
-// The last write that is applied has no reply: a renewal, or a hand-over to a goroutine that leaves
-// meanwhile. It stores a lease of an hour in the record.
+// The last write that is applied stores a lease of an hour in the record: a renewal, or a hand-over
+// to a goroutine that leaves meanwhile.
 func TestReleaseIsRepeatedUntilLongestStoredLeaseExpires(t *testing.T) {
-	lab.Each(t, map[string]bool{"renewal": true, "hand-over": false}, func(t *testing.T, w *lab.World, renews bool) {
+	type row struct {
+		renews bool
+		reply  lab.Fault
+	}
+	lab.Each(t, map[string]row{
+		"unanswered renewal": {true, lab.LoseReply}, "unanswered hand-over": {false, lab.LoseReply}, "hand-over": {false, lab.Slow(time.Second)},
+	}, func(t *testing.T, w *lab.World, tc row) {
 		c, wire, lock := w.Holding(lab.Config())
 		leave, hour := func() {}, leasehold.WithLease(time.Hour)
-		if !renews {
+		if !tc.renews {
 			leave, _ = mayLeave(w, c, hour)
 		}
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			leave()
 			wire.SetFault(lab.Drop)
-			return lab.LoseReply(r)
+			return tc.reply(r)
 		})
-		if renews {
+		if tc.renews {
 			lab.WantErr(t, "renew", lock.Renew(w.Within(time.Second), hour), leasehold.ErrUnknownOutcome)
 		}
 		lab.WantErr(t, "release", lock.Release(w.Ended()), leasehold.ErrUnknownOutcome)

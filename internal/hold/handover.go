@@ -132,6 +132,7 @@ func (f *freeing) handOver() (ended bool) {
 		// Read the state of the goroutine's lock only after that lock has ended. A lock that has
 		// not ended may send renewals, which change the state.
 		f.hold, f.record, f.mayHaveStored = granted.asHeld(), granted.Record(), granted.lease.MayHaveStored()
+		f.until = h.c.Now().Add(granted.lease.Root().Longest())
 		f.tried.Keep(0) // earlier attempts can no longer be applied: the record does not have the versions in their conditions
 		f.left = handedOn
 		if f.handToHead() { // the record in the reply to the hand-over may have waiters that joined in the meantime

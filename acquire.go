@@ -18,10 +18,10 @@ import (
 // given.
 //
 // In the native layout all waiting calls are in one queue, in the key's record. The write that
-// releases the key grants it to the first call: while calls wait, the key is not free, and
-// TryAcquire fails. (CommitAndRelease, and releases with MarkDone or DeleteOnRelease, free the key
-// instead: any call may then acquire it.) Such a grant has half the former lease, at least 3 s (or
-// all of it) and at most 10 s, until its first renewal. Renew it before work that relies on
+// releases the key grants it to the first call, and TryAcquire fails. The key is free instead after
+// CommitAndRelease, a release with MarkDone or DeleteOnRelease, and if all calls have joined since
+// the holder's grant or last renewal. A grant from the queue has half the former lease, at least 3 s
+// (or all of it) and at most 10 s, until its first renewal. Renew it before work that relies on
 // Lock.TrustedUntil. In other layouts waiters poll (Config.PollMax).
 //
 // Failed requests are retried until ctx ends; the error then contains the last failure.

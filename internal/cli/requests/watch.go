@@ -201,8 +201,11 @@ func (r Request) answered() bool {
 	return r.Err == nil || r.isRefusal() && !r.Throttled()
 }
 
+// isRefusal reports whether DynamoDB rejected the request. It returns false if the reply has no error
+// code of DynamoDB, because then a proxy or another server may have sent it.
 func (r Request) isRefusal() bool {
-	return r.Code >= http.StatusBadRequest && r.Code < http.StatusInternalServerError
+	api, said := failure.As[smithy.APIError](r.Err)
+	return said && api.ErrorCode() != noCode && r.Code >= http.StatusBadRequest && r.Code < http.StatusInternalServerError
 }
 
 // outcome returns "ok", the error code of DynamoDB, or the HTTP status of the reply. If
@@ -214,7 +217,7 @@ func (r Request) outcome(from Server) string {
 		return "ok"
 	case r.cancelled():
 		return "cancelled"
-	case r.isRefusal() && said && api.ErrorCode() != noCode:
+	case r.isRefusal():
 		return api.ErrorCode()
 	case r.Code >= http.StatusInternalServerError && from.IsFile && said && api.ErrorMessage() != "":
 		return strings.TrimPrefix(api.ErrorMessage(), "boltstore: ")

@@ -25,7 +25,7 @@ const (
 	CodeTrouble = 2 // leasehold failed: wrong usage, AWS or the network
 
 	CodeNotGranted = 75               // KEY was not granted; EX_TEMPFAIL of sysexits.h, which timeout(1), env(1) and shells do not use
-	CodeLost       = 123              // the lock was lost, and leasehold stopped CMD
+	CodeLost       = 123              // the lock was lost, and leasehold stopped CMD or did not run it
 	CodeNotRun     = ownrights.NotRun // 125: leasehold failed before it ran CMD
 	CodeNotExec    = 126              // CMD was found, but is not executable
 	CodeNoCommand  = 127              // CMD was not found

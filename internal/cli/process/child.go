@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"syscall"
 
+	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/watchdog"
 	"github.com/leasehold-go/leasehold/internal/filefault"
@@ -100,9 +101,11 @@ func Find(name string) (string, error) {
 }
 
 // StartError returns the error for a CMD that could not be started because of err. It
-// contains the exit code for leasehold, 126 or 127.
+// contains the exit code for leasehold: 126, 127 or, if err means that the lock was lost, 123.
 func StartError(name string, err error) error {
 	switch {
+	case errors.Is(err, leasehold.ErrLost):
+		return failure.Exit(failure.CodeLost, failure.Like(err, err.Error()+"; CMD was not run"))
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		return failure.Exit(failure.CodeNoCommand, failure.Misusef("%s: command not found", visible.Name(name)))
 	case errors.Is(err, exec.ErrDot):
@@ -148,9 +151,7 @@ func startDirectly(_ string, cmd *exec.Cmd) (*Child, *gate, error) {
 
 // open opens the gate: the child now becomes CMD.
 func (g *gate) open() {
-	if g.conn != nil {
-		_, _ = g.conn.Write([]byte{1}) // the write fails if the child has ended, which Reap reports
-	}
+	_, _ = g.conn.Write([]byte{1}) // the write fails if the child has ended, which Reap reports
 }
 
 // execError returns the error of execve(2) if the child could not become CMD; otherwise

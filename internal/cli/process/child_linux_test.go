@@ -51,6 +51,7 @@ func standAtGate() {
 	}
 	s := &supervision{
 		self:     self,
+		lock:     &several{},
 		watchdog: &watchdogHandle{orders: stuck{}},
 		Job:      Job{Cmd: &exec.Cmd{Path: "/bin/sh", Args: []string{"sh", "-c", "echo 1 >ran; sleep 300"}, Env: os.Environ(), Stderr: os.Stderr}},
 	}

@@ -3,6 +3,9 @@
 package process
 
 import (
+	"context"
+	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +18,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/watchdog"
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
@@ -103,32 +107,51 @@ func (f orderTaker) Write(order []byte) (int, error) {
 
 func (orderTaker) Close() error { return nil }
 
-// heldUntil is a Lock whose method Err returns the given error.
-type heldUntil struct {
-	Lock
-	lost error
+func TestCMDRunsOnlyIfWatchdogKnowsProcessGroup(t *testing.T) {
+	cmd, hasRun := gatedCMD(t)
+	s := &supervision{Job: Job{Cmd: cmd}, self: lab.Must(ThisProgram())(t), lock: &several{}}
+	s.watchdog = &watchdogHandle{orders: orderTaker(func() { closeForGood(t, s.gate) })}
+	if code, _ := ended(lab.Must(s.start())(t), s.gate); code != failure.CodeNotRun || hasRun() {
+		t.Errorf("exit code %d, has run: %v", code, hasRun())
+	}
 }
 
-func (l heldUntil) Err() error { return l.lost }
+// losing is a Lock that is lost after the given number of calls of its method Err.
+type losing struct {
+	several
+	after int
+}
 
-func TestCMDRunsOnlyIfWatchdogKnowsProcessGroupAndLockIsHeld(t *testing.T) {
-	self := lab.Must(ThisProgram())(t)
-	for _, lost := range []error{nil, leasehold.ErrLost} {
-		cmd, hasRun := gatedCMD(t)
-		s := &supervision{Job: Job{Cmd: cmd}, self: self, lock: heldUntil{lost: lost}}
-		s.watchdog = &watchdogHandle{orders: orderTaker(func() {
-			if lost == nil {
-				closeForGood(t, s.gate)
-			}
-		})}
-		c := lab.Must(s.start())(t)
-		if lost != nil {
-			closeForGood(t, s.gate) // too late if the gate was opened before
-		}
-		if code, _ := ended(c, s.gate); code != failure.CodeNotRun || hasRun() {
-			t.Errorf("lock lost: %v, exit code %d, has run: %v", lost, code, hasRun())
-		}
+func (l *losing) Context() context.Context {
+	ctx, lose := context.WithCancel(l.several.Context())
+	lose()
+	return ctx
+}
+
+func (l *losing) Err() error {
+	if l.after--; l.after >= 0 {
+		return nil
 	}
+	return leasehold.ErrLost
+}
+
+func TestCMDNeverRunsIfLockIsLostBefore(t *testing.T) {
+	type variant struct {
+		executable func() (string, error)
+		lost       int
+	}
+	lab.Variants(t, map[string]variant{
+		"no gate":                  {func() (string, error) { return "", errors.New("gone") }, 0},
+		"before the child starts":  {ThisProgram, 0},
+		"the child is at the gate": {ThisProgram, 1},
+	}, func(t *testing.T, c variant) {
+		cmd, hasRun := gatedCMD(t)
+		lock := &losing{several{until: time.Now().Add(time.Minute)}, c.lost}
+		_, err := Run(Job{Cmd: cmd, Executable: c.executable, Stop: syscall.SIGTERM}, lock, nil, &Signals{}, say.NewMessages(say.To(io.Discard, false)))
+		if exit, is := failure.As[*failure.ExitError](err); !is || exit.Code != failure.CodeLost || !strings.HasSuffix(err.Error(), "; CMD was not run") || hasRun() {
+			t.Errorf("%v, has run: %v", err, hasRun())
+		}
+	})
 }
 
 func TestParentEndReturnsErrorIfParentIsInit(t *testing.T) {

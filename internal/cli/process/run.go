@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"os/exec"
@@ -60,6 +61,7 @@ type supervision struct {
 	deaths   int           // how many watchdog processes have died
 	until    time.Duration // end of trust as last sent to the watchdog, by the clock of package boottime
 	gate     *gate
+	lost     error // error of the lock if it was lost before CMD began, so that CMD never runs; otherwise nil
 
 	descent    watchdog.Descent
 	background *background
@@ -106,7 +108,7 @@ func Run(j Job, lock Lock, renewed <-chan struct{}, signals *Signals, say *say.M
 		s.descent.Signal(c.group(), syscall.SIGKILL)
 	}
 	s.Code = c.Reap()
-	if err := s.gate.execError(s.Code); err != nil {
+	if err := cmp.Or(s.lost, s.gate.execError(s.Code)); err != nil {
 		return Ended{}, StartError(name, err)
 	}
 	s.Stopped = s.stopping && (!s.orphaned || s.lock.Err() != nil)
@@ -118,18 +120,23 @@ func Run(j Job, lock Lock, renewed <-chan struct{}, signals *Signals, say *say.M
 // group to the watchdog process. If the lock is lost by then, perhaps while this process was
 // suspended, the gate stays closed, and the watchdog kills the child. If s.self is empty, the
 // watchdog is a goroutine of this process. A gate would not help then: the goroutine is killed with
-// this process.
+// this process. Without a gate, CMD is not started if the lock is lost already.
 func (s *supervision) start() (c *Child, err error) {
 	start := startAtGate
 	if s.self == "" {
 		start = startDirectly
 	}
+	if err = s.lock.Err(); err != nil {
+		return nil, err
+	}
 	if c, s.gate, err = start(s.self, s.Cmd); err != nil {
 		return nil, err
 	}
 	s.orderStop(c)
-	if s.lock.Err() == nil {
-		s.gate.open()
+	if s.gate.conn != nil {
+		if s.lost = s.lock.Err(); s.lost == nil {
+			s.gate.open()
+		}
 	}
 	return c, nil
 }
@@ -138,7 +145,6 @@ func (s *supervision) start() (c *Child, err error) {
 // It returns when CMD and the processes that outlive it have ended.
 func (s *supervision) supervise(c *Child) {
 	lost, orphaned := s.lock.Context().Done(), s.signals.Orphaned
-	reports := s.watchdog.reports
 	passed, exited := s.gate.passed, c.Exited
 	var signals <-chan os.Signal // nil until CMD runs, because the child at the gate must not receive signals for CMD
 	var resign <-chan struct{}   // nil until CMD runs, for the same reason
@@ -184,21 +190,20 @@ func (s *supervision) supervise(c *Child) {
 			s.sendTrust()
 		case <-lost:
 			lost = nil
-			s.orderStopNow()
+			s.watchdog.order(watchdog.OrderStop, 0)
 		case <-orphaned:
 			orphaned = nil
 			s.Signal, s.Cut, s.orphaned = syscall.SIGTERM, true, true
-			s.orderStopNow()
-		case _, acted := <-reports:
+			s.watchdog.order(watchdog.OrderStop, 0)
+		case _, acted := <-s.watchdog.reports:
 			if acted {
 				s.sayStopping()
 				continue
 			}
 			s.replaceWatchdog(c)
 			if s.orphaned || s.lock.Err() != nil {
-				s.orderStopNow()
+				s.watchdog.order(watchdog.OrderStop, 0)
 			}
-			reports = s.watchdog.reports
 		}
 	}
 }

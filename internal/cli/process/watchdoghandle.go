@@ -25,12 +25,6 @@ func (s *supervision) orderStop(c *Child) {
 	s.watchdog.order(watchdog.OrderHeld, s.descent.Held)
 }
 
-// orderStopNow orders the watchdog to stop CMD immediately, and to kill CMD one grace
-// period later.
-func (s *supervision) orderStopNow() {
-	s.watchdog.order(watchdog.OrderStop, 0)
-}
-
 // sendTrust tells the watchdog when trust in the lock ends, on the clock of package boottime. It
 // reads this clock first, and then computes how much trusted time is left: a delay in between makes
 // the result earlier, never later. Once any lock is lost, it repeats the time sent last.

@@ -134,7 +134,8 @@ func (g *File) CheckWritable(stdout *say.Output) error {
 
 // Write writes grant to the file or to stdout. A file gets mode 0600, and is replaced as a
 // whole or not at all. Write leaves the file unchanged and returns an error if another
-// process has changed it since it was opened.
+// process has changed it since it was opened. Write also returns an error if the lock could have
+// expired before the grant was written.
 func (g *File) Write(stdout io.Writer, grant Grant) error {
 	b, err := json.Marshal(grant)
 	if err != nil {
@@ -146,9 +147,13 @@ func (g *File) Write(stdout io.Writer, grant Grant) error {
 	}
 	if g.path == Standard {
 		_, err = stdout.Write(b)
-		return err
+	} else {
+		err = plainfile.Swap(g.file, g.before, b, 0o600)
 	}
-	return plainfile.Swap(g.file, g.before, b, 0o600)
+	if err == nil && time.Now().After(grant.TrustedUntil) {
+		err = errors.New("that took longer than the lease")
+	}
+	return err
 }
 
 // Name returns the name of the file as messages show it.

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -46,7 +47,7 @@ func TestOnlyOneOfConcurrentWritesToGrantFileSucceeds(t *testing.T) {
 					ready.Wait()
 					errs[i] = g.Write(nil, Grant{Grant: leasehold.Grant{
 						ID: string(rune('a' + i)), Table: "locks", Key: leasehold.Key{Partition: "k"}, Owner: "o", Token: int64(i + 1),
-						Versions: []string{"v"}, Lease: time.Minute, TrustedUntil: time.Now(),
+						Versions: []string{"v"}, Lease: time.Minute, TrustedUntil: time.Now().Add(time.Minute),
 					}})
 				})
 			}
@@ -70,10 +71,26 @@ func TestOnlyOneOfConcurrentWritesToGrantFileSucceeds(t *testing.T) {
 	}
 }
 
+// slowReader is standard output whose reader takes two seconds.
+type slowReader struct{}
+
+func (slowReader) Write(b []byte) (int, error) {
+	time.Sleep(2 * time.Second)
+	return len(b), nil
+}
+
+func TestWriteOfGrantFailsIfLeaseEndsMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &File{path: Standard}
+		lab.OK(t, g.Write(slowReader{}, Grant{Grant: leasehold.Grant{TrustedUntil: time.Now().Add(3 * time.Second)}}))
+		lab.WantFailed(t, "a grant that ended", g.Write(slowReader{}, Grant{Grant: leasehold.Grant{TrustedUntil: time.Now().Add(time.Second)}}))
+	})
+}
+
 func TestRemoveDoesNotDeleteGrantFileWithNewerGrant(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "grant")
-	ended := Grant{Grant: leasehold.Grant{ID: "ended", Table: "locks", Lease: time.Minute, TrustedUntil: time.Now()}}
+	ended := Grant{Grant: leasehold.Grant{ID: "ended", Table: "locks", Lease: time.Minute, TrustedUntil: time.Now().Add(time.Minute)}}
 	g := &File{path: path, file: path, Grant: ended}
 	lab.OK(t, g.Write(nil, ended))
 	lab.OK(t, plainfile.Alone(path, func([]byte) error { return os.Rename(path, path+".old") }))

@@ -57,18 +57,26 @@ func TestRunReloadsCredentialsAfterAWSRejectsThem(t *testing.T) {
 	}
 }
 
-func TestSIGINTEndsCommandThatWaitsForCredentials(t *testing.T) {
+func TestSignalOrEndOfWaitEndsCommandThatWaitsForCredentials(t *testing.T) {
 	t.Parallel()
-	lab.ParallelVariants(t, map[string][]string{"acquire": {"acquire", "k"}, "renew": {"renew", "-f", "grant"}}, func(t *testing.T, args []string) {
+	type variant struct {
+		args []string
+		ends func(p *process)
+	}
+	lab.ParallelVariants(t, map[string]variant{
+		"acquire, SIGINT": {[]string{"acquire", "k"}, func(p *process) { p.endsBy(syscall.SIGINT) }},
+		"renew, SIGINT":   {[]string{"renew", "-f", "grant"}, func(p *process) { p.endsBy(syscall.SIGINT) }},
+		"acquire -w":      {[]string{"acquire", "-w", "3s", "k"}, func(p *process) { p.ends(2) }},
+	}, func(t *testing.T, c variant) {
 		dir := t.TempDir()
 		lab.OK(t, os.WriteFile(filepath.Join(dir, "config"), []byte("[default]\ncredential_process = touch began; exec sleep 20 2>/dev/null\n"), 0o600))
 		lab.OK(t, os.WriteFile(filepath.Join(dir, "grant"), []byte(`{"table":"locks","key":"k","owner":"o","token":1,"grant":"g","versions":["v"],`+
 			`"leaseMs":60000,"trustedUntil":"2026-11-21T12:00:00Z","region":"eu-west-1"}`), 0o600))
-		p := start(t, dir, append(bare(dir), "LEASEHOLD_TABLE=locks", "AWS_REGION=eu-west-1", "AWS_CONFIG_FILE="+filepath.Join(dir, "config")), args...)
+		p := start(t, dir, append(bare(dir), "LEASEHOLD_TABLE=locks", "AWS_REGION=eu-west-1", "AWS_CONFIG_FILE="+filepath.Join(dir, "config")), c.args...)
 		eventually(t, "the credentials are loaded", func() bool { return lab.ErrorOf(os.Stat(filepath.Join(dir, "began"))) == nil })
 		began := time.Now()
-		p.endsBy(syscall.SIGINT)
-		lab.WantTook(t, "after the signal, the command ended in", began, 0, 10*time.Second)
+		c.ends(p)
+		lab.WantTook(t, "the command ended in", began, 0, 10*time.Second)
 	})
 }
 

@@ -40,6 +40,7 @@ type Seeker struct {
 	follow  atomic.Pointer[func(leasehold.Event)] // function that receives the events of the client locks; nil before the first attempt to acquire
 	seat    *election.Election                    // election that uses the client locks; nil if Wanted.Leads is false
 	wait    *wait                                 // wait for the current or previous term; nil before the first wait
+	ends    time.Time                             // when the time of Wanted.Wait has passed
 	former  string                                // identifies the grant (holders.GrantOf) of this process's previous term; empty before the first term
 }
 
@@ -49,7 +50,7 @@ type Seeker struct {
 func Seek(user User, s *store.Store, w Wanted) *Seeker {
 	signals := process.CatchSignals()
 	signals.Orphaned = user.Orphaned
-	return &Seeker{user: user, store: s, wanted: w, Signals: signals}
+	return &Seeker{user: user, store: s, wanted: w, Signals: signals, ends: time.Now().Add(durations.Less(w.Wait, w.Waited))}
 }
 
 // Close closes the lock client and stops catching signals. It does not release the locks of
@@ -133,6 +134,18 @@ func (s *Seeker) Acquire(ctx context.Context) (*Hold, error) {
 	return h, nil
 }
 
+// Bind returns a copy of ctx that is cancelled when a signal arrives that would end this process and,
+// unless the parameter "wait" is zero, when the time of Wanted.Wait has passed. The caller must call
+// the returned function.
+func (s *Seeker) Bind(ctx context.Context, wait time.Duration) (context.Context, context.CancelFunc) {
+	ctx, unbind := s.Signals.Bind(ctx)
+	if wait == 0 {
+		return ctx, unbind
+	}
+	ctx, cancel := context.WithDeadlineCause(ctx, s.ends, &failure.WaitedError{Wait: wait})
+	return ctx, func() { cancel(); unbind() }
+}
+
 // ask calls the library once to acquire what w describes. It waits as long as w allows.
 func (s *Seeker) ask(ctx context.Context, w Wanted) (*Hold, error) {
 	if err := s.openLocks(); err != nil {
@@ -159,13 +172,8 @@ func (s *Seeker) ask(ctx context.Context, w Wanted) (*Hold, error) {
 	}
 	s.follow.Store(&follow)
 
-	ctx, cancel := s.Signals.Bind(ctx)
+	ctx, cancel := s.Bind(ctx, w.Wait)
 	defer cancel()
-	if w.Wait > 0 {
-		var stop context.CancelFunc
-		ctx, stop = context.WithTimeoutCause(ctx, durations.Less(w.Wait, w.Waited), &failure.WaitedError{Wait: w.Wait})
-		defer stop()
-	}
 	answers := s.store.Health.Answers()
 	err := h.acquire(ctx, w, keys, all)
 	if err == nil {

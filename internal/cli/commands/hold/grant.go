@@ -184,7 +184,7 @@ func (c *Commands) Acquire() *cobra.Command {
 			}
 			f.Keys = args
 			return c.seeking(cmd, &f, func(s *store.Store, seeker *holding.Seeker) error {
-				ctx, done := seeker.Signals.Bind(cmd.Context())
+				ctx, done := seeker.Bind(cmd.Context(), f.Wait)
 				here := grants.PlaceOf(ctx, s)
 				done()
 				if err := to.RefuseHeld(c.Now(), s.Table, s.Key(args[0], f.SortKey), here); err != nil {

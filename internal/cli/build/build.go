@@ -28,9 +28,7 @@ type Info struct {
 }
 
 // This returns the build information of this program.
-func This() Info {
-	return of(recorded())
-}
+func This() Info { return of(recorded()) }
 
 // recorded returns the build information that the Go command stored in this binary. The
 // result is empty if the binary contains none.

@@ -180,10 +180,8 @@ func (d *Demo) summarize(blocked time.Duration) error {
 	if blocked > durations.Sum(d.Lease, time.Second) { // longer than expected, because the machine or the table is slow
 		lasted = fmt.Sprintf("%.1f s, with a lease", blocked.Seconds())
 	}
-	if err := d.Out.Prose("A dead holder blocked the key for %s (%g s). No write of a stale holder succeeded.", lasted, d.Lease.Seconds()); err != nil {
-		return err
-	}
-	return d.Out.Prose("Try: leasehold run hello -- sh -c 'echo $LEASEHOLD_TOKEN; sleep 30', in two terminals.")
+	return errors.Join(d.Out.Prose("A dead holder blocked the key for %s (%g s). No write of a stale holder succeeded.", lasted, d.Lease.Seconds()),
+		d.Out.Prose("Try: leasehold run hello -- sh -c 'echo $LEASEHOLD_TOKEN; sleep 30', in two terminals."))
 }
 
 // say prints one line of the demo, as text or as JSON. It prints nothing after a failed

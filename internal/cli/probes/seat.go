@@ -85,11 +85,7 @@ func (s *Seat) Handler() http.Handler {
 	})
 	mux.HandleFunc("GET /live", func(w http.ResponseWriter, _ *http.Request) {
 		_, live, _ := s.answers()
-		text := "live\n"
-		if !live {
-			text = "renewals are overdue\n"
-		}
-		answer(w, live, text)
+		answer(w, live, map[bool]string{true: "live\n", false: "renewals are overdue\n"}[live])
 	})
 	return mux
 }

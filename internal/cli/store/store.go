@@ -225,14 +225,13 @@ func (s *Store) Item(ctx context.Context, key leasehold.Key) (protocol.Item, err
 	}
 	reader := holders.NewReader(s.Requests(), s.Table, s.Proto)
 	found, err := reader.ByKey(ctx, []protocol.Key{key})
-	switch item := found[key]; {
+	switch {
 	case err != nil:
 		return nil, &leasehold.OpError{Op: "get", Table: s.Table, Key: key, Err: err}
-	case item == nil:
+	case found[key] == nil:
 		return nil, s.NotFound(key)
-	default:
-		return item, nil
 	}
+	return found[key], nil
 }
 
 // Unused returns prefix with random text appended: a key that no real lock has. The

@@ -58,11 +58,7 @@ func (t Target) Where() string {
 
 // NotFound returns the error for a key that has no item in the table.
 func (t Target) NotFound(key leasehold.Key) error {
-	in := "table " + t.Table
-	if t.File != "" {
-		in = t.Location
-	}
-	return fmt.Errorf("%w: %s in %s", leasehold.ErrNotFound, key.String(), in)
+	return fmt.Errorf("%w: %s in %s", leasehold.ErrNotFound, key.String(), t.Where())
 }
 
 // Place is the location of the locks: a table in DynamoDB, or a file on this machine.

@@ -212,6 +212,9 @@ func TestUsersOfMachineShareDefaultStore(t *testing.T) {
 		if said, code := as(uid, "acquire", "-n", "k"); code != 1 {
 			t.Errorf("user %d: exit code %d: %s", uid, code, said)
 		}
+		if said, code := as(uid, "local", "--file", "../machine/locks.db", "--", "true"); code != 0 {
+			t.Errorf("user %d serves the store by a relative path: exit code %d: %s", uid, code, said)
+		}
 	}
 
 	// Now only the owner may write to the store file. For any other user, the command must report

@@ -226,10 +226,10 @@ func (s *Settings) MakeFile(path string) (made bool, err error) {
 	return made, nil // errors of Make are ignored, because OpenFile later reports why the file cannot be created
 }
 
-// isMachines reports whether path is the file of the machine's store. Unlike the file of any other
-// store, this file may belong to any user who may write to its directory.
+// isMachines reports whether path is the file of the machine's store, which may belong to any user.
 func (s *Settings) isMachines(path string) bool {
-	return filepath.Dir(path) == s.MachineDir && filepath.Base(path) == DefaultFile
+	abs, err := filepath.Abs(path)
+	return err == nil && abs == filepath.Join(s.MachineDir, DefaultFile)
 }
 
 // OpenFile opens the file of a local store. If another process has locked the file, OpenFile

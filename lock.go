@@ -178,8 +178,8 @@ func (g *Group) terms(opts []ReleaseOption) ([]hold.Terms, error) {
 // Conflicts and throttling are retried under one idempotency token while the lock is
 // trusted. Requests without a reply are retried until ctx ends, for at most five minutes.
 // Commits of one lock take turns. A write to the lock's own record is an error. The IAM policy
-// must allow dynamodb:ConditionCheckItem on the lock table. A table that is strongly
-// consistent across Regions has no transactions: the error is an *UnsupportedError.
+// must allow dynamodb:ConditionCheckItem on the lock table. A table that is strongly consistent
+// across Regions has no transactions: with package regions, the error is an *UnsupportedError.
 func (l *Lock) Commit(ctx context.Context, writes []types.TransactWriteItem) error {
 	return l.group().Commit(ctx, writes)
 }

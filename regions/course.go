@@ -79,9 +79,9 @@ func (e exchange) outcome() outcome {
 type course struct {
 	regions int // number of Regions; the first is the home Region
 	at      int // index of the Region to which requests are sent now
-	moves   int // how often requests have moved to another Region so far
-	// Error that made requests leave the previous Region; nil at first, and after probes of the home
-	// Region have brought them back. If all other Regions failed, it is set in the home Region, too.
+	moves   int // how often requests have moved to another Region, or "left" has become nil, so far
+	// Error that made requests leave the previous Region; nil while the home Region serves. If all
+	// other Regions have failed, it is set in the home Region until that Region replies.
 	left error
 	// For each kind of brief request, whether the current Region has replied to one within one second
 	// (silence) since requests moved to it. For reads, it is also true after requests have returned to
@@ -108,6 +108,9 @@ func (c *course) note(e exchange, mayLeave bool) {
 	}
 	switch e.outcome() {
 	case serves:
+		if c.at == 0 && c.left != nil { // home serves, although requests have come back without probes
+			c.moves, c.left = c.moves+1, nil
+		}
 		c.quick[e.kind] = c.quick[e.kind] || e.kind != notBrief && durations.Less(e.ended, e.sent) <= silence
 	case failed:
 		if mayLeave {

@@ -88,6 +88,31 @@ func TestFailoverAndReturnToHomeRegionEmitOneEventEach(t *testing.T) {
 	})
 }
 
+// If no Region can be reached, requests come back to the home Region without probes.
+func TestReturnHomeAfterFailureOfEveryRegionEmitsEvent(t *testing.T) {
+	inRegions(t, func(t *testing.T, w *world) {
+		var s seen
+		db, client := w.process(0, s.config())
+		lock := w.Acquire(client, "a")
+		for n := range names {
+			w.darken(n, ways["no connection"])
+		}
+		for db.Region() == names[0] {
+			lab.Elapse(time.Millisecond)
+		}
+		for db.Region() != names[0] {
+			lab.Elapse(time.Millisecond)
+		}
+		w.lighten(0)
+		lab.Elapse(10 * time.Second)
+		if last := s.events[len(s.events)-1]; last.Region != names[0] || last.Err != nil {
+			t.Errorf("last event: %s, %v", last.Region, last.Err)
+		}
+		lab.Want(t, "lines at level Info", len(s.lines("INFO")), 1)
+		w.Release(lock)
+	})
+}
+
 func TestWarningThatFailoverIsImpossibleIsLoggedOnlyOnce(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		w.mode = "EVENTUAL"

@@ -178,8 +178,8 @@ func TestTableRewriteConvertsOnlyRecordsOfFreeKeys(t *testing.T) {
 	if rest, _ := rewrite(0, every, "--yes"); len(rest) != 1 || !strings.HasPrefix(rest[0], "rewritten\tjobs/held\t") {
 		t.Errorf("after break: %q", rest)
 	}
-	if none, errs := rewrite(0, every, "--yes"); !slices.Equal(none, []string{""}) || !strings.Contains(errs, "nothing to rewrite") {
-		t.Errorf("again: %q, %s", none, errs)
+	if none, errs := rewrite(0, every, "--yes", "jobs/"); !slices.Equal(none, []string{""}) || !strings.Contains(errs, "dynamolock reads every record of \"jobs/*\"") {
+		t.Errorf("again, with a prefix: %q, %s", none, errs)
 	}
 }
 

@@ -72,7 +72,7 @@ func (c *Commands) rewrite(ctx context.Context, t *store.Table, proto protocol.R
 		return err
 	}
 	if len(all) == 0 {
-		c.Say.Text("nothing to rewrite in %s: %s reads every record", t.Table, t.Layout.Name())
+		c.Say.Text("nothing to rewrite in %s: %s reads every record of %s", t.Table, t.Layout.Name(), wording.Name(prefix+"*"))
 		return nil
 	}
 	code := failure.CodeNo

@@ -150,7 +150,7 @@ func TestStepDownWaitsForEndOfCMDOnAnyBackend(t *testing.T) {
 	first := start(t, dir, owned(env, "one"), "elect", "-l", "8s", "-g", "100ms", "k", "--", "sh", "-c",
 		`trap 'sleep 1; echo finished >>work; exit 7' TERM; echo $LEASEHOLD_TOKEN >>one; while :; do sleep 0.01; done`)
 	token := fileNumber(t, filepath.Join(dir, "one"))
-	second := start(t, dir, owned(env, "two"), "elect", "-l", "8s", "k", "--", "sh", "-c", `echo $LEASEHOLD_TOKEN >two; echo begun >>work; `+works)
+	second := start(t, dir, owned(env, "two"), "elect", "-l", "1m", "--http", ":0", "k", "--", "sh", "-c", `echo $LEASEHOLD_TOKEN >two; echo begun >>work; `+works)
 	eventually(t, "a candidate", func() bool { return strings.Contains(second.stderr.String(), "waiting for k") })
 
 	asking := start(t, dir, env, "elect", "k", "--step-down")
@@ -158,6 +158,7 @@ func TestStepDownWaitsForEndOfCMDOnAnyBackend(t *testing.T) {
 	lab.WantMatch(t, "stderr", asking.stderr.String(), "^leasehold: asking the leader of k to step down")
 	lab.Want(t, "stdout", asking.stdout.String(), "")
 	lab.Want(t, "the next term", fileNumber(t, filepath.Join(dir, "two")), token+1)
+	answers(t, probesOf(t, second)+"/live", 200, "") // although its key was handed over for 4 s
 	eventually(t, "the work", func() bool {
 		work, err := os.ReadFile(filepath.Join(dir, "work"))
 		return err == nil && string(work) == "finished\nbegun\n"

@@ -95,10 +95,11 @@ func (h *Hold) Run(j process.Job) (process.Ended, error) {
 		_ = seat.OnStepDown(h.first(), func() { close(resign) }) // cannot fail, because this election acquired the lock
 		j.Resign = resign
 	}
-	// After a hand-over, a lock may be trusted for less time than CMD has to stop. Renew it first,
-	// or CMD would be stopped immediately. If that fails, the trust is over, and CMD does not start.
+	// After a hand-over, a lock may be trusted for less time than CMD has to stop, so CMD would be
+	// stopped immediately, or for so little of --lease that a probe of elect calls renewals overdue.
+	// Renew it first. If that fails, the trust is over, and CMD does not start.
 	for _, l := range h.locks {
-		if durations.Times(time.Until(l.TrustedUntil())/9, 5) <= j.Grace { // limit of --grace, as for the whole trust
+		if durations.Times(time.Until(l.TrustedUntil())/9, 5) <= max(j.Grace, h.seeker.wanted.Lease/5) { // 5/9: as the limit of --grace
 			_ = l.Renew(l.Context())
 		}
 	}

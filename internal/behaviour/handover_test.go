@@ -165,7 +165,8 @@ func TestQueueHeadReadsFourTimesASecond(t *testing.T) {
 
 func TestHandedOverLockIsRenewedAfterOneTenthOfLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		l := inOrder(t, w, 1, lab.Config())
+		l := inOrderBehind(t, w, lab.Config(), 1, lab.Config(),
+			leasehold.WithExpiryWarning(10*time.Second, func(*leasehold.Lock) { t.Error("warned, although renewals succeed") }))
 		next := l.handOver(0)
 		l.wires[0].Sent()
 		lab.Elapse(handOverLease/10 - time.Millisecond)

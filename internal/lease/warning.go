@@ -8,7 +8,8 @@ import (
 )
 
 // Warning is a warning that a lease may soon be lost. The function Call is called each time the
-// remaining trust falls to Left. If the lease is lost earlier, Call is called then.
+// remaining trust falls to Left. If the lease is lost earlier, Call is called then. Between a
+// hand-over and the first renewal, the lease is shorter, and Left in proportion.
 type Warning struct {
 	Left time.Duration
 	Call func()
@@ -22,7 +23,7 @@ type Warning struct {
 func (l *Lease) Warn(w *Warning) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	w.timer = time.AfterFunc(durations.Less(l.remaining(), w.Left), func() { l.fired(w) })
+	w.timer = time.AfterFunc(l.spare(w), func() { l.fired(w) })
 	l.warnings = append(l.warnings, w)
 }
 
@@ -62,8 +63,8 @@ func (l *Lease) fired(w *Warning) {
 	if l.cause != nil || !slices.Contains(l.warnings, w) {
 		return
 	}
-	if remaining := l.remaining(); remaining > w.Left {
-		w.timer.Reset(durations.Less(remaining, w.Left))
+	if spare := l.spare(w); spare > 0 {
+		w.timer.Reset(spare)
 		return
 	}
 	w.give()
@@ -81,15 +82,22 @@ func (l *Lease) Rearm() {
 
 // rearm does the work of Rearm. The caller must hold l.mu, and l.cause must be nil.
 func (l *Lease) rearm() {
-	remaining := l.remaining()
 	for _, w := range l.warnings {
-		if remaining > w.Left {
-			w.given = false
-		}
+		w.given = w.given && l.spare(w) <= 0
 		if !w.given {
-			w.timer.Reset(durations.Less(remaining, w.Left))
+			w.timer.Reset(l.spare(w))
 		}
 	}
+}
+
+// spare returns how long it takes until the remaining trust has fallen to w.Left. It is not
+// positive once it has. The caller must hold l.mu.
+func (l *Lease) spare(w *Warning) time.Duration {
+	left := w.Left
+	if l.handed > 0 {
+		left = durations.Scale(left, float64(l.handed)/float64(l.timing.Lease))
+	}
+	return durations.Less(l.remaining(), left)
 }
 
 // remaining returns how much longer the lease is trusted. It is negative once the trust has

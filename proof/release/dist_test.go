@@ -93,9 +93,7 @@ func TestFilesInReleaseArchiveHaveRequestedModificationTime(t *testing.T) {
 	got = nil
 	for _, f := range r.File {
 		got = append(got, f.Name+" "+f.Mode().String())
-		if !f.Modified.Equal(at) {
-			t.Errorf("%s: %v", f.Name, f.Modified)
-		}
+		lab.Want(t, f.Name+" was modified at the given time", f.Modified.Equal(at), true)
 	}
 	lab.Want(t, "files of the archive", got, want)
 }
@@ -110,15 +108,11 @@ func TestCommandsAndHelpTopicsHaveManualPages(t *testing.T) {
 		"leasehold.1", "leasehold-run.1", "leasehold-table-create.1", "leasehold-exit-codes.1", "leasehold-environment.1",
 		"leasehold.bash", "_leasehold", "leasehold.fish", "leasehold.ps1",
 	} {
-		if pages[name] == "" {
-			t.Errorf("there is no %s", name)
-		}
+		lab.Want(t, "there is "+name, pages[name] != "", true)
 	}
 	_, hasPage := pages["leasehold-watchdog.1"]
 	lab.Want(t, "hidden command has a page", hasPage, false)
-	if page := pages["leasehold-exit-codes.1"]; !strings.Contains(page, "\n  123       the lock was lost") {
-		t.Errorf("the page changes the table of exit codes:\n%s", page)
-	}
+	lab.WantParts(t, "the page of exit codes", pages["leasehold-exit-codes.1"], "\n  123       the lock was lost")
 }
 
 func TestReleasedCommandIsStrippedButHasBuildInfo(t *testing.T) {

@@ -55,9 +55,7 @@ func TestYAMLInGuidesIsValid(t *testing.T) {
 		}
 	}
 	for _, kind := range []string{"Job", "CronJob", "Deployment", "Service", "ServiceAccount"} {
-		if kinds[kind] == 0 {
-			t.Errorf("docs/kubernetes.md has no %s", kind)
-		}
+		lab.Want(t, "docs/kubernetes.md has "+kind, kinds[kind] > 0, true)
 	}
 	for _, text := range pages["ci.md"] {
 		var pipeline map[string]any
@@ -97,17 +95,13 @@ func TestSystemdUnitsInGuideAreValid(t *testing.T) {
 		paths = append(paths, path)
 	}
 	for _, name := range needed {
-		if found[name] == 0 {
-			t.Errorf("docs/systemd.md has no %s", name)
-		}
+		lab.Want(t, "docs/systemd.md has "+name, found[name] > 0, true)
 	}
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
 		return // the checks below need systemd-analyze
 	}
-	if out, err := exec.Command(analyze, append([]string{"verify"}, paths...)...).CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
+	lab.Output(t, exec.Command(analyze, append([]string{"verify"}, paths...)...))
 }
 
 func TestContainerRunsStaticBinaryAsNonRootUser(t *testing.T) {

@@ -129,9 +129,7 @@ func TestWorkflowSecurityCheckReportsEachRisk(t *testing.T) {
 		},
 	} {
 		changed := strings.Replace(sound, change[0], change[1], 1)
-		if changed == sound {
-			t.Errorf("%s: the workflow has no %q to change", what, change[0])
-		}
+		lab.Want(t, what+": the workflow has this text to change: "+change[0], changed != sound, true)
 		lab.Want(t, "check has found "+what, len(workflowProblems(changed)) > 0, true)
 	}
 }
@@ -153,9 +151,7 @@ func installsGo(t *testing.T, text string) (steps []step) {
 
 func TestReleaseAndContainerImageUseSameGoVersion(t *testing.T) {
 	version := strings.TrimPrefix(releaseGo(), "go")
-	if !regexp.MustCompile(`^1\.\d+\.\d+$`).MatchString(version) {
-		t.Errorf("proof/release/go-version contains %q", version)
-	}
+	lab.WantMatch(t, "proof/release/go-version", version, `^1\.\d+\.\d+$`)
 	steps := installsGo(t, workflows(t)["release.yml"])
 	for _, s := range steps {
 		if s.With["go-version-file"] != "proof/release/go-version" || s.With["go-version"] != nil {
@@ -163,9 +159,7 @@ func TestReleaseAndContainerImageUseSameGoVersion(t *testing.T) {
 		}
 		// A release must not use the cache: every workflow run of the repository can write to the
 		// cache, so its content may be harmful.
-		if s.With["cache"] != false {
-			t.Errorf("a release uses a cache: %v", s.With)
-		}
+		lab.Want(t, "a release uses a cache", s.With["cache"], any(false))
 	}
 	lab.Want(t, "a step installs Go", len(steps) > 0, true)
 	image := lab.Must(os.ReadFile("../../cmd/leasehold/Dockerfile"))(t)

@@ -31,14 +31,10 @@ func TestProtocolPageListsEveryRuleWithItsModel(t *testing.T) {
 		}
 	}
 	for _, rule := range slices.Sorted(maps.Keys(modelled)) {
-		if !listed[rule] {
-			t.Errorf("docs/internals/protocol.md does not list %q", rule)
-		}
+		lab.Want(t, "docs/internals/protocol.md lists "+rule, listed[rule], true)
 	}
 	for _, rule := range slices.Sorted(maps.Keys(listed)) {
-		if !modelled[rule] {
-			t.Errorf("docs/internals/protocol.md lists %q, which no model can omit", rule)
-		}
+		lab.Want(t, "a model can omit the listed "+rule, modelled[rule], true)
 	}
 }
 
@@ -59,15 +55,11 @@ func TestEveryModelRuleHasMacroAndEveryMacroHasRule(t *testing.T) {
 		text := lab.Must(os.ReadFile(f.Name()))(t)
 		for _, v := range regexp.MustCompile(`\bWITHOUT_(\w+)`).FindAllStringSubmatch(string(text), -1) {
 			used[v[1]] = true
-			if !named[v[1]] {
-				t.Errorf("%s: no model has a rule for WITHOUT_%s", f.Name(), v[1])
-			}
+			lab.Want(t, f.Name()+": a model has a rule for WITHOUT_"+v[1], named[v[1]], true)
 		}
 	}
 	for rule := range named {
-		if !used[rule] {
-			t.Errorf("no model can omit %s", rule)
-		}
+		lab.Want(t, "a model can omit "+rule, used[rule], true)
 	}
 }
 

@@ -26,9 +26,7 @@ func TestBenchmarkScenariosAreFoundByName(t *testing.T) {
 			t.Errorf("%s: %v, %v", s.Name, found, err)
 		}
 		for _, table := range s.Tables {
-			if tables[table.Name] {
-				t.Errorf("two tables are called %s", table.Name)
-			}
+			lab.Want(t, "two tables are called "+table.Name, tables[table.Name], false)
 			tables[table.Name] = true
 		}
 	}
@@ -54,9 +52,7 @@ func TestEveryBenchmarkedLibraryHasValidSettings(t *testing.T) {
 				t.Errorf("%s in %s: a lease of %v, renewed every %v", c.Name, s.Name, set.Lease, set.Heartbeat)
 			}
 		}
-		if !plays {
-			t.Errorf("%s takes part in no scenario", c.Name)
-		}
+		lab.Want(t, c.Name+" takes part in a scenario", plays, true)
 	}
 }
 

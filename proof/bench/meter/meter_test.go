@@ -58,9 +58,7 @@ func TestMeterCountsRequestsAndCapacityUnits(t *testing.T) {
 	used := func(what string, want Usage, do func() error) {
 		t.Helper()
 		before := m.Used()
-		if err := do(); err != nil {
-			t.Fatal(what, err)
-		}
+		lab.OK(t, do())
 		lab.Want(t, what, m.Used().Minus(before), want)
 	}
 	used("a write", Usage{Requests: 1, Writes: 1}, func() error { return put(t, db) })

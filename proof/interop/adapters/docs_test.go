@@ -22,9 +22,7 @@ func TestIntegrationsPageQuotesAdapterSource(t *testing.T) {
 	for _, quote := range quotes {
 		source := lab.Must(os.ReadFile(quote[1]))(t)
 		for _, decl := range strings.Split(strings.TrimSpace(quote[2]), "\n\n") {
-			if !strings.Contains(string(source), "\n"+decl+"\n") {
-				t.Errorf("docs/integrations.md quotes text that is not in %s:\n%s", quote[1], decl)
-			}
+			lab.WantParts(t, quote[1], source, "\n"+decl+"\n")
 		}
 	}
 }

@@ -138,17 +138,13 @@ func check(t *testing.T, where, query string, exported map[string][]string) (sho
 	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
 		if a, ok := node.(*parser.AggregateExpr); ok {
 			for _, l := range a.Grouping {
-				if !has[l] {
-					t.Errorf("%s: %s: no selected series has the label %s", where, a, l)
-				}
+				lab.Want(t, where+": "+a.String()+": a selected series has the label "+l, has[l], true)
 			}
 			result = append(result, a.Grouping...)
 		}
 		return nil
 	})
-	if len(shown) == 0 {
-		t.Errorf("%s: no series in %s", where, query)
-	}
+	lab.Want(t, where+": there is a series in "+query, len(shown) > 0, true)
 	return shown, result
 }
 
@@ -174,9 +170,7 @@ func TestDashboardShowsEveryExportedMetric(t *testing.T) {
 				delete(missing, name)
 			}
 			for _, m := range legendLabel.FindAllStringSubmatch(q.LegendFormat, -1) {
-				if !slices.Contains(result, m[1]) {
-					t.Errorf("%s: the legend names %s, which the result does not have", where, m[1])
-				}
+				lab.Want(t, where+": the result has what the legend names: "+m[1], slices.Contains(result, m[1]), true)
 			}
 		}
 	}
@@ -246,9 +240,7 @@ func TestDashboardHasFieldsThatGrafanaRequires(t *testing.T) {
 			}
 			refs[q.RefID] = true
 			for _, m := range uses.FindAllStringSubmatch(q.Expr, -1) {
-				if !names[m[1]] {
-					t.Errorf("panel %q uses $%s, which is not a variable", p.Title, m[1])
-				}
+				lab.Want(t, p.Title+" uses $"+m[1]+", which is a variable", names[m[1]], true)
 			}
 		}
 	}
@@ -272,9 +264,7 @@ func TestMetricsPageHasAllMetricsAndValidAlerts(t *testing.T) {
 	}
 	for name := range exported {
 		name = strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_sum"), "_count")
-		if !strings.Contains(page, "| `"+name+"` |") {
-			t.Errorf("docs/metrics.md has no table row for %s", name)
-		}
+		lab.WantParts(t, "docs/metrics.md", page, "| `"+name+"` |")
 	}
 	named := regexp.MustCompile(`\bleasehold_\w+`)
 	for _, name := range named.FindAllString(page, -1) {

@@ -61,9 +61,7 @@ func TestDynamoDBServerListensOnlyOnLoopback(t *testing.T) {
 			}
 			for _, addr := range lab.Must(listening(pid))(t) {
 				open++
-				if !addr.Addr().IsLoopback() {
-					t.Errorf("process %d listens on %s", pid, addr)
-				}
+				lab.Want(t, fmt.Sprintf("process %d listens on loopback: %s", pid, addr), addr.Addr().IsLoopback(), true)
 			}
 		}
 		lab.Want(t, "test checks the wrong processes: found no listener", e.Name == Dynoxide.Name && open == 0, false)

@@ -114,16 +114,12 @@ func TestPythonAndNodeHoldLockUntilWorkIsDone(t *testing.T) {
 	inEach(t, func(t *testing.T, m *machine, language string) {
 		p := m.start(language, "done", "report")
 		p.said(`granted \d+`)
-		if !m.held("report") {
-			t.Error("the key is free while the program works")
-		}
+		lab.Want(t, "the key is held while the program works", m.held("report"), true)
 		lab.Must(io.WriteString(p.stdin, "\n"))(t)
 		p.said("done")
 		<-p.Ended()
 		lab.OK(t, p.Err())
-		if m.held("report") {
-			t.Error("the key is held after the program has ended")
-		}
+		lab.Want(t, "the key is held after the program has ended", m.held("report"), false)
 	})
 }
 

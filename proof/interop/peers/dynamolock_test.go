@@ -60,16 +60,12 @@ func TestDynamolockVersionIsReadFromGoModOfCheckout(t *testing.T) {
 	checkout := t.TempDir()
 	lab.OK(t, os.WriteFile(filepath.Join(checkout, "go.mod"), []byte("module cirello.io/dynamolock/v2\n"), 0o600))
 	t.Setenv(Checkout, checkout)
-	if got := checkedOut(); !strings.HasPrefix(got, "cirello.io/dynamolock/v2") {
-		t.Errorf("the version is %q", got)
-	}
+	lab.WantMatch(t, "version", checkedOut(), "^cirello.io/dynamolock/v2")
 }
 
 func TestDynamolockDriverUsesSDKVersionsOfProofModule(t *testing.T) {
 	mod := lab.Must(os.ReadFile("../../go.mod"))(t)
 	for _, required := range dynamolockSDK {
-		if !strings.Contains(string(mod), "\n\t"+required+"\n") {
-			t.Errorf("proof/go.mod does not require %s", required)
-		}
+		lab.WantParts(t, "proof/go.mod", mod, "\n\t"+required+"\n")
 	}
 }

@@ -47,9 +47,7 @@ func newScene(t *testing.T) *scene {
 	lab.OK(t, os.WriteFile(filepath.Join(bin, "intrude"), []byte("#!/bin/sh\n: >'"+s.intruded+"'\n"), 0o700))
 	build := exec.Command("go", "build", "-o", bin, "./cmd/leasehold")
 	build.Dir = filepath.Join("..", "..", "..")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	lab.Output(t, build)
 	s.env = []string{
 		"PATH=" + bin + ":/usr/local/bin:/usr/bin:/bin", "HOME=" + s.home, "TERM=xterm", "LANG=C.UTF-8",
 		"LEASEHOLD_FILE=" + filepath.Join(top, "locks.db"), "AWS_EC2_METADATA_DISABLED=true",
@@ -78,9 +76,7 @@ func (s *scene) leasehold(t *testing.T, owner string, args ...string) {
 	t.Helper()
 	cmd := exec.Command(filepath.Join(filepath.Dir(s.dir), "bin", "leasehold"), args...)
 	cmd.Env = append(slices.Clone(s.env), "LEASEHOLD_OWNER="+owner)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%q as %q: %v: %s", args, owner, err, out)
-	}
+	lab.Output(t, cmd)
 }
 
 // write creates a file in the working directory of the shell.
@@ -174,9 +170,7 @@ func filesAreCompletedAndNotRun(t *testing.T, s *scene, term *terminal) {
 	for i, name := range hostile {
 		line := fmt.Sprintf("leasehold run free -- cat file%d-", i)
 		term.press(line)
-		if s.tab(t, term) == line {
-			t.Errorf("%q is not completed to the file with %q", line, name)
-		}
+		lab.Want(t, line+" is completed to the file with "+name, s.tab(t, term) != line, true)
 		s.tab(t, term)
 		term.press(" ")
 		s.tab(t, term)

@@ -115,9 +115,7 @@ func TestPageShowsOwnerNamesAndBreakReasonsInQuotes(t *testing.T) {
 
 func TestPageRemovesSecretTokenFromAddress(t *testing.T) {
 	_, p := newPage(t)
-	if !strings.Contains(p.url, "#token=") {
-		t.Errorf("printed: %s", p.url)
-	}
+	lab.WantParts(t, "the printed URL", p.url, "#token=")
 	lab.Want(t, "address bar", browser.Eval[string](p.Page, "location.href"), p.origin()+"/")
 	lab.Want(t, "cookies", browser.Eval[string](p.Page, "document.cookie"), "")
 	elsewhere := browser.Eval[[]string](p.Page, `performance.getEntriesByType("resource").map((e) => e.name).filter((n) => !n.startsWith(location.origin + "/"))`)

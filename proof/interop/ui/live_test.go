@@ -125,12 +125,8 @@ func TestPageShowsThatLockWasBrokenOnAnotherPage(t *testing.T) {
 		t.Error("the holder's process did not end")
 	}
 	me := lab.Must(user.Current())(t)
-	if out := s.run("get", "import/7", "--json"); !strings.Contains(out, `"broken":{"by":"`+me.Username+"@") {
-		t.Errorf("the record does not say that this user broke it: %s", out)
-	}
-	if said := p.server.stderr.String(); !strings.Contains(said, "broke the grant of import/7") || !strings.Contains(said, "stuck since noon") {
-		t.Errorf("the server printed %q", said)
-	}
+	lab.WantParts(t, "the record", s.run("get", "import/7", "--json"), `"broken":{"by":"`+me.Username+"@")
+	lab.WantParts(t, "the server's stderr", p.server.stderr.String(), "broke the grant of import/7", "stuck since noon")
 }
 
 func TestBreakButtonOfStalePageDoesNotBreakLockOfNewHolder(t *testing.T) {
@@ -143,9 +139,7 @@ func TestBreakButtonOfStalePageDoesNotBreakLockOfNewHolder(t *testing.T) {
 	p.Type("job\r")
 	p.Wait(`document.querySelector(".result.changed")?.textContent.includes("Nothing was broken")`)
 	p.Wait(`document.getElementById("dialog").innerText.includes(` + js(second.token) + `)`)
-	if out := s.run("get", "job", "--json"); !strings.Contains(out, second.token) || !strings.Contains(out, `"held"`) {
-		t.Errorf("the record: %s", out)
-	}
+	lab.WantParts(t, "the record", s.run("get", "job", "--json"), second.token, `"held"`)
 }
 
 func TestPageShowsBreakWithoutReplyAsUnknown(t *testing.T) {

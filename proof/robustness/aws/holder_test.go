@@ -43,9 +43,7 @@ func TestLockIsLostAtEndOfTrustIfRenewalsFail(t *testing.T) {
 		lab.WantRange(t, "trusted for", time.Until(until), 10*time.Second, 18*time.Second)
 		lab.Elapse(time.Until(until) - time.Millisecond)
 		lab.OK(t, lock.Err())
-		if !lock.TrustedUntil().Equal(until) {
-			t.Errorf("trusted until %v, but no renewal can have extended %v", lock.TrustedUntil(), until)
-		}
+		lab.Want(t, "trusted until a time that no renewal has extended", lock.TrustedUntil().Equal(until), true)
 		lab.Elapse(2 * time.Millisecond)
 		var lost *leasehold.LostError
 		if err := lock.Err(); !errors.As(err, &lost) || lost.Reason != leasehold.LostExpired || lost.Err == nil {
@@ -122,9 +120,7 @@ func TestAcquireStopsWaitingOnlyOnPermanentFault(t *testing.T) {
 						lab.Elapse(5 * time.Second)
 						select {
 						case err := <-ended:
-							if err != nil {
-								t.Error(err)
-							}
+							lab.WantErr(t, "the waiter", err, nil)
 						default:
 							t.Error("the wait continues, although the key is free")
 						}

@@ -3,6 +3,7 @@ package aws
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -31,9 +32,7 @@ func TestCallsDuringFaultReturnErrorWithAdvice(t *testing.T) {
 		err := op.do(ctx, s)
 		took := time.Since(began)
 		if !op.meets(x) {
-			if err != nil {
-				t.Errorf("the failure does not affect this call: %v", err)
-			}
+			lab.WantErr(t, "a call that the failure does not affect", err, nil)
 			return
 		}
 		for _, key := range op.grants {
@@ -153,9 +152,7 @@ func TestCallRetriesUntilTemporaryFaultIsOver(t *testing.T) {
 		if err := op.do(t.Context(), s); err != nil {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
-		if took := time.Since(began); took < lasts || took > lasts+5*time.Second {
-			t.Errorf("the call took %v, the failure %v", took, lasts)
-		}
+		lab.WantTook(t, fmt.Sprintf("in a failure of %v, the call took", lasts), began, lasts, lasts+5*time.Second)
 		lab.Elapse(25 * time.Second) // wait longer than a lease
 		for _, held := range s.c.Held() {
 			lab.WantErr(t, "a held lock", held.Err(), nil)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -35,14 +34,12 @@ func TestLockIsLostOnlyAtEndOfTrustIfTableIsDeleted(t *testing.T) {
 		until := lock.TrustedUntil()
 		lab.WantErr(t, "without a table", lab.ErrorOf(s.other.Acquire(t.Context(), "job")), leasehold.ErrTableNotFound)
 		lab.Elapse(time.Until(until) - time.Millisecond)
-		if lock.Err() != nil || !lock.TrustedUntil().Equal(until) {
-			t.Errorf("before the end of trust: %v, trusted until %v", lock.Err(), lock.TrustedUntil())
-		}
+		lab.WantErr(t, "before the end of trust", lock.Err(), nil)
+		lab.Want(t, "trusted until the same time", lock.TrustedUntil().Equal(until), true)
 		lab.Elapse(2 * time.Millisecond)
 		wantLost(t, lock, leasehold.LostExpired)
-		if err := lock.Err(); !errors.As(err, new(*types.ResourceNotFoundException)) || !strings.Contains(err.Error(), "leasehold table create") {
-			t.Errorf("the error gives no advice about the table: %v", err)
-		}
+		lab.WantAs[*types.ResourceNotFoundException](t, "the lock", lock.Err())
+		lab.WantText(t, "the lock", lock.Err(), "leasehold table create")
 		create(t, s)
 		for _, c := range []*leasehold.Client{s.c, s.other} {
 			s.Release(s.Acquire(c, "job"))

@@ -88,9 +88,7 @@ func TestCheckerRejectsImpossibleHistory(t *testing.T) {
 		if p == "" {
 			t.Fatal("accepted")
 		}
-		if !strings.Contains(p, "no correct lock returns these results (Illegal)") || !strings.Contains(p, "visualized in /") {
-			t.Error(p)
-		}
+		lab.WantParts(t, "the problem", p, "no correct lock returns these results (Illegal)", "visualized in /")
 	})
 }
 

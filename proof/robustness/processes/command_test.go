@@ -3,6 +3,7 @@
 package processes
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -38,9 +39,7 @@ func watchdogOf(t *testing.T, leasehold, but int) int {
 func send(t *testing.T, s syscall.Signal, pids ...int) {
 	t.Helper()
 	for _, pid := range pids {
-		if err := syscall.Kill(pid, s); err != nil {
-			t.Errorf("%v to %d: %v", s, pid, err)
-		}
+		lab.WantErr(t, fmt.Sprintf("%v to %d", s, pid), syscall.Kill(pid, s), nil)
 	}
 }
 
@@ -110,9 +109,7 @@ func TestCommandsUnderLockNeverOverlapDespiteKills(t *testing.T) {
 			}
 			_ = leasehold.Continue() // leasehold may continue, but its CMD must do nothing
 			c.must(next.Who, func(e Event) bool { return e.Kind == Believes && e.At > next.At+lease/4 }, "a belief a quarter of a lease later")
-			if got := broken(c.end()); got != nil {
-				t.Errorf("violated rules: %q", got)
-			}
+			lab.Want(t, "violated rules", broken(c.end()), nil)
 		})
 	}
 }
@@ -163,8 +160,6 @@ func TestLocksStayExclusiveDespiteFullDisk(t *testing.T) {
 		wait(lease)
 		d.free()
 	}
-	if seen == 0 {
-		t.Error("no worker reported the full disk")
-	}
+	lab.Want(t, "a worker reported the full disk", seen > 0, true)
 	verify(t, c.finish())
 }

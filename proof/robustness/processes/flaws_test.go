@@ -64,9 +64,7 @@ func wantBroken(t *testing.T, breaks map[Flaw][]Rule, scene func(t *testing.T, f
 		t.Run(flaw.String(), func(t *testing.T) {
 			t.Parallel()
 			c := scene(t, flaw)
-			if got := broken(c.end()); !slices.Equal(got, want) {
-				t.Errorf("violated rules: %q, want %q", got, want)
-			}
+			lab.Want(t, "violated rules", broken(c.end()), want)
 		})
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // regionsForVariable is the environment variable that contains the duration of the test in
@@ -101,9 +103,7 @@ func outageOfHomeLosesLocksOfProcessesWithoutOtherRegion(t *testing.T) {
 	for others, c := range crews {
 		f := c.endRegions()
 		t.Logf("home without an address for %v, lease %v, %d Regions: lost %d of %d locks", dark, lease, 1+others, f.lost, workers)
-		if want := map[bool]int{true: workers}[others == 0]; f.lost != want {
-			t.Errorf("%d Regions: %d of %d locks are lost, want %d", 1+others, f.lost, workers, want)
-		}
+		lab.Want(t, fmt.Sprint("lost locks in Regions: ", 1+others), f.lost, map[bool]int{true: workers}[others == 0])
 	}
 }
 
@@ -131,9 +131,7 @@ func processThatStartsInOutageOfHomeIsGranted(t *testing.T) {
 		}
 		home.lighten()
 	}
-	if f := c.endRegions(); f.lost > 0 {
-		t.Errorf("%d lost", f.lost)
-	}
+	lab.Want(t, "lost locks", c.endRegions().lost, 0)
 }
 
 // regionThatFlapsIsLeftOnce makes the home Region fail and recover several times. Each process

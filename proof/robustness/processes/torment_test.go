@@ -10,6 +10,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/proof/interop/engines"
 )
 
@@ -36,9 +37,7 @@ func TestLocksStayExclusiveIfWaitersAreKilledOrPaused(t *testing.T) {
 			k, p := share(kills, i, scenes), share(pauses, i, scenes)
 			c.torment(k, p, atATime, longest)
 			f := verify(t, c.finish())
-			if f.kills != k || f.pauses != p {
-				t.Errorf("%d kills and %d pauses, want %d and %d", f.kills, f.pauses, k, p)
-			}
+			lab.Want(t, "kills and pauses", [2]int{f.kills, f.pauses}, [2]int{k, p})
 			if f.heads < (k+p)/5 {
 				t.Errorf("only %d of %d faults hit the head of a queue", f.heads, k+p)
 			}
@@ -75,9 +74,7 @@ func TestLocksStayExclusiveDespiteKillsAndPauses(t *testing.T) {
 			k, p := share(kills, i, scenes), share(pauses, i, scenes)
 			c.torment(k, p, atATime, longest)
 			f := verify(t, c.finish())
-			if f.kills != k || f.pauses != p {
-				t.Errorf("%d kills and %d pauses, want %d and %d", f.kills, f.pauses, k, p)
-			}
+			lab.Want(t, "kills and pauses", [2]int{f.kills, f.pauses}, [2]int{k, p})
 			if f.killedHolders < k/4 || f.pausedHolders < p/4 {
 				t.Errorf("too few faults of holders: %d kills and %d pauses", f.killedHolders, f.pausedHolders)
 			}

@@ -147,7 +147,8 @@ func TestTransactionIsNotSentForStronglyConsistentTable(t *testing.T) {
 			"CommitAndRelease":                    lock.CommitAndRelease(ctx, lab.Writes(lab.Note("n", "1"))),
 		} {
 			lab.WantAs[*leasehold.UnsupportedError](t, name, err)
-			lab.WantMatch(t, name, fmt.Sprint(err), "^leasehold: table locks has no transactions, as it is strongly consistent across Regions: have the target compare Lock.Token")
+			lab.WantMatch(t, name, fmt.Sprint(err), "^leasehold: table locks has no transactions, "+
+				"as it is strongly consistent across Regions: have the target compare Lock.Token")
 			if name == "GuardError" && !errors.Is(err, refused) {
 				t.Errorf("%s hides %v", name, refused)
 			}

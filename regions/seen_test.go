@@ -162,28 +162,26 @@ func TestTransactionIsNotSentForStronglyConsistentTable(t *testing.T) {
 }
 
 func TestTransactionWaitsForReplyToDescribeTable(t *testing.T) {
-	for name, ready := range map[string]string{"ready": "ACTIVE", "a replica is not ready": "CREATING"} {
-		t.Run(name, func(t *testing.T) {
-			inRegions(t, func(t *testing.T, w *world) {
-				w.status = ready
-				for n := range names {
-					w.darken(n, func(r *lab.Request) (*http.Response, error) {
-						if r.Op != "DescribeTable" {
-							return r.Send()
-						}
-						time.Sleep(2 * time.Second)
-						return w.describe(n, false), nil
-					})
-				}
-				_, client := w.process(0, lab.Config())
-				lock := w.Acquire(client, "a")
-				err := lock.Commit(t.Context(), lab.Writes(lab.Note("n", "1")))
-				lab.WantAs[*leasehold.UnsupportedError](t, "commit", err)
-				lab.Want(t, "transactions", w.count(names[0], "TransactWriteItems").Load(), 0)
-				w.Release(lock)
-			})
+	lab.Variants(t, map[string]string{"ready": "ACTIVE", "a replica is not ready": "CREATING"}, func(t *testing.T, ready string) {
+		inRegions(t, func(t *testing.T, w *world) {
+			w.status = ready
+			for n := range names {
+				w.darken(n, func(r *lab.Request) (*http.Response, error) {
+					if r.Op != "DescribeTable" {
+						return r.Send()
+					}
+					time.Sleep(2 * time.Second)
+					return w.describe(n, false), nil
+				})
+			}
+			_, client := w.process(0, lab.Config())
+			lock := w.Acquire(client, "a")
+			err := lock.Commit(t.Context(), lab.Writes(lab.Note("n", "1")))
+			lab.WantAs[*leasehold.UnsupportedError](t, "commit", err)
+			lab.Want(t, "transactions", w.count(names[0], "TransactWriteItems").Load(), 0)
+			w.Release(lock)
 		})
-	}
+	})
 }
 
 func TestTransactionIsSentIfDescribeTableFails(t *testing.T) {

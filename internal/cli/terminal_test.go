@@ -115,26 +115,23 @@ func TestCtrlCReachesCMDOnAnyBackend(t *testing.T) {
 
 func TestCtrlZSuspendsLeaseholdAndCMDOnAnyBackend(t *testing.T) {
 	t.Parallel()
-	for name, nested := range map[string]string{"one run": "", "run in a run": "leasehold run outer -- "} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dir, env := tableEnv(t)
-			s := programOnTerminal(t, dir, env, "sh", "-c", "set -m\n"+nested+
-				`leasehold run k -- sh -c 'echo $$ >pid; echo $PPID >ppid; read answer; echo "it was $answer"; read answer; echo "and $answer"'
-				echo stopped; read go; fg; echo "code $?"`)
-			cmd := fileNumber(t, filepath.Join(dir, "pid"))
-			leasehold := fileNumber(t, filepath.Join(dir, "ppid"))
-			s.types("yes\n")
-			s.shows(`it was yes\r\n`)
-			s.types(ctrlZ)
-			s.shows(`stopped\r\n`)
-			eventually(t, "CMD and leasehold are suspended", func() bool { return isStopped(cmd) && isStopped(leasehold) })
-			s.types("go\n")
-			s.types("again\n")
-			s.shows(`and again\r\ncode 0\r\n`)
-			s.ends(0)
-		})
-	}
+	lab.ParallelVariants(t, map[string]string{"one run": "", "run in a run": "leasehold run outer -- "}, func(t *testing.T, nested string) {
+		dir, env := tableEnv(t)
+		s := programOnTerminal(t, dir, env, "sh", "-c", "set -m\n"+nested+
+			`leasehold run k -- sh -c 'echo $$ >pid; echo $PPID >ppid; read answer; echo "it was $answer"; read answer; echo "and $answer"'
+			echo stopped; read go; fg; echo "code $?"`)
+		cmd := fileNumber(t, filepath.Join(dir, "pid"))
+		leasehold := fileNumber(t, filepath.Join(dir, "ppid"))
+		s.types("yes\n")
+		s.shows(`it was yes\r\n`)
+		s.types(ctrlZ)
+		s.shows(`stopped\r\n`)
+		eventually(t, "CMD and leasehold are suspended", func() bool { return isStopped(cmd) && isStopped(leasehold) })
+		s.types("go\n")
+		s.types("again\n")
+		s.shows(`and again\r\ncode 0\r\n`)
+		s.ends(0)
+	})
 }
 
 // Here leasehold has a terminal, but no shell with job control has started leasehold. An

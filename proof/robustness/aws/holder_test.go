@@ -14,27 +14,25 @@ import (
 // Before the call, a client acquires a lock. The failure begins after one and a half renewal
 // periods. The function "seek" acquires the same key for another client.
 func eachHolder(t *testing.T, test func(t *testing.T, s *scene, x trouble, lock *leasehold.Lock, seek func(context.Context) (*leasehold.Lock, error))) {
-	for kind, config := range lab.Leases() {
-		t.Run(kind, func(t *testing.T) {
-			for i, x := range troubles {
-				if leftOut(i) {
-					continue
-				}
-				t.Run(x.name, func(t *testing.T) {
-					lab.InBubble(t, func(t *testing.T, w *lab.World) {
-						s := newIdleScene(t, w, config)
-						lock := w.Acquire(s.c, "job")
-						lab.Elapse(7500 * time.Millisecond)
-						s.begin(x)
-						test(t, s, x, lock, func(ctx context.Context) (*leasehold.Lock, error) { return s.other.Acquire(ctx, "job") })
-						s.end()
-						_ = s.c.Close(t.Context())
-						_ = s.other.Close(t.Context())
-					})
-				})
+	lab.Variants(t, lab.Leases(), func(t *testing.T, config leasehold.Config) {
+		for i, x := range troubles {
+			if leftOut(i) {
+				continue
 			}
-		})
-	}
+			t.Run(x.name, func(t *testing.T) {
+				lab.InBubble(t, func(t *testing.T, w *lab.World) {
+					s := newIdleScene(t, w, config)
+					lock := w.Acquire(s.c, "job")
+					lab.Elapse(7500 * time.Millisecond)
+					s.begin(x)
+					test(t, s, x, lock, func(ctx context.Context) (*leasehold.Lock, error) { return s.other.Acquire(ctx, "job") })
+					s.end()
+					_ = s.c.Close(t.Context())
+					_ = s.other.Close(t.Context())
+				})
+			})
+		}
+	})
 }
 
 func TestLockIsLostAtEndOfTrustIfRenewalsFail(t *testing.T) {

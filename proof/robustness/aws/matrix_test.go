@@ -167,26 +167,24 @@ func leftOut(i int) bool { return lab.Race && i%8 != 0 }
 // eachCell runs a test for every pair of an operation and a simulated failure, once for
 // each way to renew locks.
 func eachCell(t *testing.T, test func(t *testing.T, s *scene, x trouble, op operation)) {
-	for kind, config := range lab.Leases() {
-		t.Run(kind, func(t *testing.T) {
-			for i, x := range troubles {
-				t.Run(x.name, func(t *testing.T) {
-					for j, op := range operations {
-						if leftOut(i + j) {
-							continue
-						}
-						t.Run(op.name, func(t *testing.T) {
-							lab.InBubble(t, func(t *testing.T, w *lab.World) {
-								s := newScene(t, w, config)
-								test(t, s, x, op)
-								s.end()
-								_ = s.c.Close(t.Context())
-								_ = s.other.Close(t.Context())
-							})
-						})
+	lab.Variants(t, lab.Leases(), func(t *testing.T, config leasehold.Config) {
+		for i, x := range troubles {
+			t.Run(x.name, func(t *testing.T) {
+				for j, op := range operations {
+					if leftOut(i + j) {
+						continue
 					}
-				})
-			}
-		})
-	}
+					t.Run(op.name, func(t *testing.T) {
+						lab.InBubble(t, func(t *testing.T, w *lab.World) {
+							s := newScene(t, w, config)
+							test(t, s, x, op)
+							s.end()
+							_ = s.c.Close(t.Context())
+							_ = s.other.Close(t.Context())
+						})
+					})
+				}
+			})
+		}
+	})
 }

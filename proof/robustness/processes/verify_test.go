@@ -61,17 +61,15 @@ func TestVerifyAcceptsJournalWithoutViolation(t *testing.T) {
 // first renewal by "a" shortens the lease. If "a" is killed, the journal may not show this renewal.
 // So Verify must allow the next grant after the shorter lease.
 func TestVerifyAllowsNewHolderToShortenLeaseFromHandOver(t *testing.T) {
-	for name, died := range map[string]bool{"worker continues": false, "worker killed before its next event": true} {
-		t.Run(name, func(t *testing.T) {
-			es := good()
-			if died {
-				es = slices.DeleteFunc(es, func(e Event) bool { return e.Who == "a" && e.Kind == Believes })
-			}
-			i := slices.IndexFunc(es, func(e Event) bool { return e.Who == "a" && e.Kind == Granted })
-			es[i].Until = 1500 * ms // in the first case, the worker reports later that its trust ends at 960 ms
-			lab.Want(t, "violations", Verify(es, time.Second), nil)
-		})
-	}
+	lab.Variants(t, map[string]bool{"worker continues": false, "worker killed before its next event": true}, func(t *testing.T, died bool) {
+		es := good()
+		if died {
+			es = slices.DeleteFunc(es, func(e Event) bool { return e.Who == "a" && e.Kind == Believes })
+		}
+		i := slices.IndexFunc(es, func(e Event) bool { return e.Who == "a" && e.Kind == Granted })
+		es[i].Until = 1500 * ms // in the first case, the worker reports later that its trust ends at 960 ms
+		lab.Want(t, "violations", Verify(es, time.Second), nil)
+	})
 }
 
 // spoiled is a copy of the good journal. A test changes the events so that the journal violates

@@ -184,7 +184,7 @@ func (r *request) refuses(c *Client, h *hold.Lock) error {
 		return fmt.Errorf("%w: %v in table %s: use Reentrant to share the grant", ErrDeadlock, r.Key, c.cfg.Table)
 	case r.lease != 0 && r.lease != lease:
 		differs = fmt.Sprintf("its lease is %v, not %v: change it with Renew", lease, r.lease)
-	case r.deletes != nil && r.Delete != h.Want().Delete:
+	case r.deleteGiven && r.Delete != h.Want().Delete:
 		differs = "its release policy is settled: give it in the first call, or in Release"
 	case !r.Once.None() && r.Once != h.Want().Once:
 		differs = "it was not acquired for that work, which is to be done once: release it first"

@@ -41,12 +41,12 @@ type RecordOption interface {
 // request is one call that acquires, with its options.
 type request struct {
 	acquire.Want
-	reentrant bool
-	lease     time.Duration // set by WithLease; zero if not given
-	warnings  []warning
-	deletes   *bool          // set by DeleteOnRelease; nil if not given
-	label     *string        // set by Once; nil if not given
-	period    *time.Duration // set by Every; nil if not given
+	reentrant   bool
+	lease       time.Duration // set by WithLease; zero if not given
+	warnings    []warning
+	deleteGiven bool           // DeleteOnRelease is given, and has set Delete
+	label       *string        // set by Once; nil if not given
+	period      *time.Duration // set by Every; nil if not given
 }
 
 // warning is a function, set by WithExpiryWarning, to call before the lock expires.
@@ -152,7 +152,7 @@ func WithData(b []byte) RecordOption {
 // applies when Do or Close releases the lock.
 type DeleteOnRelease bool
 
-func (yes DeleteOnRelease) toAcquire(r *request)    { r.deletes = (*bool)(&yes) }
+func (yes DeleteOnRelease) toAcquire(r *request)    { r.deleteGiven, r.Delete = true, bool(yes) }
 func (yes DeleteOnRelease) toRelease(t *hold.Terms) { t.Delete = bool(yes) }
 
 // ListOptions selects the records of List; the zero value selects all.

@@ -22,7 +22,7 @@ const maxItemBytes = 400 << 10
 // option is invalid, or if ctx has ended. Where opts sets nothing, the client's defaults apply.
 // WithSortKey sets the sort key unless key already has one.
 func (c *Client) newRequest(ctx context.Context, key Key, opts []AcquireOption) (*request, error) {
-	r := &request{Want: acquire.Want{Key: Key{Partition: key.Partition}, Timing: c.timing}}
+	r := &request{Want: acquire.Want{Key: Key{Partition: key.Partition}, Timing: c.timing, Delete: c.env.DeletesByDefault}}
 	if err := apply(c, "acquire", r.Key, opts, AcquireOption.toAcquire, r); err != nil {
 		return nil, err
 	}
@@ -47,13 +47,7 @@ func (c *Client) newRequest(ctx context.Context, key Key, opts []AcquireOption) 
 	if err := c.completeOnce(r); err != nil {
 		return nil, err
 	}
-	switch {
-	case !r.Once.None(): // with Once or Every the record must remain, because it contains the done mark
-	case r.deletes == nil:
-		r.Delete = c.env.DeletesByDefault
-	default:
-		r.Delete = *r.deletes
-	}
+	r.Delete = r.Delete && r.Once.None() // with Once or Every the record must remain, because it contains the done mark
 	if err := c.checkRelease(r.Delete); err != nil {
 		return nil, err
 	}
@@ -216,7 +210,7 @@ func (c *Client) completeOnce(r *request) error {
 		return c.cfg.unsupported("Once or Every: give each label or period a key of its own")
 	case r.label != nil && r.period != nil:
 		problem = "Once and Every: use one of them"
-	case r.deletes != nil && *r.deletes:
+	case r.deleteGiven && r.Delete:
 		problem = "DeleteOnRelease deletes the record, and with it what says that the work is done: leave it out, or Once and Every"
 	case r.label != nil:
 		problem = protocol.LabelProblem(*r.label)

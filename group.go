@@ -3,7 +3,6 @@ package leasehold
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/leasehold-go/leasehold/internal/acquire"
@@ -174,29 +173,4 @@ func (c *Client) AcquireAll(ctx context.Context, keys []Key, opts ...AcquireOpti
 		_ = newGroup(ctx, locks).Release(ctx) // errors of these releases are reported as events
 	}
 	return nil, gone
-}
-
-// newRequests returns a request for each key, in the order in which the keys were first
-// given. If a key or an option is invalid, or ctx has ended, it returns an error.
-func (c *Client) newRequests(ctx context.Context, keys []Key, opts []AcquireOption) ([]*request, error) {
-	if len(keys) == 0 {
-		return nil, fmt.Errorf("leasehold: acquire in table %s: no keys: name at least one", c.cfg.Table)
-	}
-	var wants []*request
-	seen := map[Key]bool{}
-	for _, key := range keys {
-		want, err := c.newRequest(ctx, key, opts)
-		if err != nil {
-			return nil, err
-		}
-		if !seen[want.Key] {
-			seen[want.Key] = true
-			want.OneOfSeveral = len(keys) > 1
-			if want.OneOfSeveral && !want.Once.None() {
-				return nil, c.cfg.unsupported("Once or Every for several keys: acquire one key with it")
-			}
-			wants = append(wants, want)
-		}
-	}
-	return wants, nil
 }

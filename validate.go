@@ -3,6 +3,7 @@ package leasehold
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -17,6 +18,31 @@ import (
 // maxItemBytes is DynamoDB's limit on the size of an item (DynamoDB service quotas, "Item
 // size").
 const maxItemBytes = 400 << 10
+
+// newRequests returns a request for each key, in the order in which the keys were first
+// given. If a key or an option is invalid, or ctx has ended, it returns an error.
+func (c *Client) newRequests(ctx context.Context, keys []Key, opts []AcquireOption) ([]*request, error) {
+	if len(keys) == 0 {
+		return nil, fmt.Errorf("leasehold: acquire in table %s: no keys: name at least one", c.cfg.Table)
+	}
+	var wants []*request
+	seen := map[Key]bool{}
+	for _, key := range keys {
+		want, err := c.newRequest(ctx, key, opts)
+		if err != nil {
+			return nil, err
+		}
+		if !seen[want.Key] {
+			seen[want.Key] = true
+			want.OneOfSeveral = len(keys) > 1
+			if want.OneOfSeveral && !want.Once.None() {
+				return nil, c.cfg.unsupported("Once or Every for several keys: acquire one key with it")
+			}
+			wants = append(wants, want)
+		}
+	}
+	return wants, nil
+}
 
 // newRequest returns the request for one key of a call that acquires. It returns an error if an
 // option is invalid, or if ctx has ended. Where opts sets nothing, the client's defaults apply.

@@ -2,13 +2,12 @@
 // and which are dead.
 //
 //	observer.go   observes holders until each is known to be live or dead
-//	watch.go      an observation in progress: when to read records next, and what each read shows
-//	plan.go       the cost of an observation
-//	reader.go     reads items by key or by a listing, whichever uses fewer read units
-//	sessions.go   session rows: a client renews one such row instead of the records of its locks
-//	found.go      decodes an item and determines its kind, in any layout
-//	find.go       reads the record of a key, and distinguishes the grants of a key
-//	list.go       the records of a table, sorted by key
+//	watch.go      an observation in progress: when to read records next, what each read shows, and
+//	              what the rest of the observation costs
+//	reader.go     reads items by key or by a listing, whichever uses fewer read units, and session
+//	              rows: a client renews one such row instead of the records of its locks
+//	list.go       the records of a table: reads one by its key, or all, sorted by key; decodes an
+//	              item and determines its kind, in any layout; distinguishes the grants of a key
 //
 // Package liveness contains the rule that decides when a holder is dead. Waiters use the same rule.
 //

@@ -186,14 +186,8 @@ func keysOf(t *types.TableDescription) protocol.Schema {
 func layoutsOf(schema protocol.Schema) []string {
 	var names []string
 	for _, name := range layout.Names() {
-		l, err := layout.Parse(name)
-		if err != nil {
-			continue
-		}
-		proto, err := records.Of(l)
-		if err != nil {
-			continue
-		}
+		l, _ := layout.Parse(name) // neither this nor the next call can fail: the layout has a name of Names, and default settings
+		proto, _ := records.Of(l)
 		s := proto.Schema()
 		if s.TTL = ""; s == schema {
 			names = append(names, name)

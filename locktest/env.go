@@ -25,6 +25,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"sync"
 	"testing"
@@ -219,4 +220,26 @@ func closeAll(ctx context.Context, processes []*process) {
 		wg.Go(func() { _ = p.client.Close(ctx) }) // errors are ignored, because report has already reported the problems
 	}
 	wg.Wait()
+}
+
+// output writes to the test's log until the test ends. After that it discards all text, because
+// writing to the log would then panic.
+type output struct {
+	mu sync.Mutex
+	w  io.Writer // nil after the test has ended
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.w == nil {
+		return len(b), nil
+	}
+	return o.w.Write(b)
+}
+
+func (o *output) stop() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.w = nil
 }

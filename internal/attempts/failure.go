@@ -90,7 +90,7 @@ func (s *Sender) Pause(ctx context.Context, p *Pauses) bool {
 // NextPause returns the pause before the next retry, and counts this pause in p.
 func (s *Sender) NextPause(p *Pauses) time.Duration {
 	p.n++
-	return durations.Sum(p.Least, decide.Backoff(p.n-1, 50*time.Millisecond, cmp.Or(p.Most, time.Second), s.Chance()))
+	return durations.Sum(p.Least, decide.Backoff(p.n-1, cmp.Or(p.Most, time.Second), s.Chance()))
 }
 
 // Wait waits for d, or until ctx ends. It returns false if ctx has ended.

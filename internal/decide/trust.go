@@ -92,12 +92,11 @@ func NextRenewal(period, took, left time.Duration, displaced bool, u float64) ti
 // failed. If left is positive, it limits the pause. Otherwise the client holds the lock through an
 // outage (HoldThroughOutage of layout.AWSLabs).
 func RenewalRetry(n int, period, left time.Duration, u float64) time.Duration {
-	const first = 50 * time.Millisecond
 	most := min(period/4, 5*time.Second)
 	if left > 0 {
-		most = min(most, max(left/2, first))
+		most = min(most, max(left/2, firstBackoff))
 	}
-	return Backoff(n, first, most, u)
+	return Backoff(n, most, u)
 }
 
 // Demand is the number of renewals per second that the leases of a client need.

@@ -255,7 +255,7 @@ func FuzzDurationArithmeticDoesNotOverflow(f *testing.F) {
 			t.Errorf("%v after %v, though the holder is dead at %v", move, wait, view.Dead)
 		}
 		for what, pause := range map[string]time.Duration{
-			"pause": Pause(time.Duration(c), 1, lease, u), "longest pause": Pause(long, lease, lease, 1), "back off": Backoff(int(long%30), lease, long, u),
+			"pause": Pause(time.Duration(c), 1, lease, u), "longest pause": Pause(long, lease, lease, 1), "back off": Backoff(int(long%30), long, u),
 			"first renewal": FirstRenewal(lease, long, u), "next renewal": NextRenewal(lease, time.Duration(c), long, c%2 == 0, u),
 			"retry": RenewalRetry(int(long%30), lease, long, u), "deadline": RenewalDeadline(long),
 		} {

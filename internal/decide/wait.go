@@ -235,11 +235,14 @@ func (p Position) pause(age time.Duration) time.Duration {
 	return min(durations.Times(max(durations.Times(roundTrip, 2), age/4), int64(p.Ahead)), p.Most)
 }
 
+// firstBackoff is the longest pause before the first retry of a failed request.
+const firstBackoff = 50 * time.Millisecond
+
 // Backoff returns the pause before the next retry of a failed request. The parameter n is the
 // number of earlier retries. The pause is an exponential backoff with full jitter (AWS Architecture
 // Blog, "Exponential Backoff And Jitter"). The parameter u is a random number, uniform in [0,1).
-func Backoff(n int, first, most time.Duration, u float64) time.Duration {
-	return durations.Scale(min(durations.Times(first, 1<<min(n, 62)), most), u)
+func Backoff(n int, most time.Duration, u float64) time.Duration {
+	return durations.Scale(min(durations.Times(firstBackoff, 1<<min(n, 62)), most), u)
 }
 
 // Constants for the pauses of a waiter that is not in the queue of the record. The function

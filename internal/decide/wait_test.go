@@ -111,11 +111,11 @@ func TestTakeoverByWallClockWaitsAtLeastMaxSkewAfterExpiry(t *testing.T) {
 
 func TestBackoffCeilingDoublesUpToLimit(t *testing.T) {
 	for n, want := range []time.Duration{50, 100, 200, 400, 800, 1000, 1000} {
-		if got := Backoff(n, 50*time.Millisecond, time.Second, 1); got != want*time.Millisecond {
+		if got := Backoff(n, time.Second, 1); got != want*time.Millisecond {
 			t.Errorf("retry %d: %v, want %vms", n, got, want)
 		}
 	}
-	if got := Backoff(1000, 50*time.Millisecond, time.Second, 1); got != time.Second {
+	if got := Backoff(1000, time.Second, 1); got != time.Second {
 		t.Errorf("retry 1000: %v", got)
 	}
 }

@@ -155,6 +155,69 @@ func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOpti
 	return locks[0], nil
 }
 
+// AcquireAll acquires all keys or none. Calls with the same keys in another order do not deadlock.
+// Options apply to every key, but WithSortKey only to keys without a sort key. A key given twice
+// counts once.
+//
+// It acquires one key after the other in sorted order, and renews the locks that it has while it
+// waits for the next key. If it loses a lock, it releases all and begins again. With NoWait the
+// error is a *HeldError of the first key, in sorted order, with a live holder. On an error,
+// AcquireAll first releases the keys that it has acquired, within Config.ReleaseGrace.
+//
+// ErrDeadlock is returned in two cases: without Reentrant, if ctx belongs to a lock of one of keys;
+// without NoWait, if ctx belongs to a Group with a key that sorts above one of keys. Acquire the
+// Group's keys in the same call.
+func (c *Client) AcquireAll(ctx context.Context, keys []Key, opts ...AcquireOption) (*Group, error) {
+	wants, err := c.newRequests(ctx, keys, opts)
+	if err != nil {
+		return nil, err
+	}
+	shared := map[Key]*hold.Lock{}
+	var wanted []*acquire.Want
+	for _, want := range wants {
+		want.InOrder = true
+		h, err := c.within(ctx, want)
+		switch {
+		case err != nil:
+			return nil, err
+		case h != nil:
+			shared[want.Key] = h
+		default:
+			wanted = append(wanted, want.wanted(c))
+		}
+	}
+	slices.SortFunc(wanted, func(a, b *acquire.Want) int { return a.Key.Compare(b.Key) })
+	granted := map[Key]*Lock{}
+	if len(wanted) > 0 {
+		all, err := c.searched(ctx, wants[0].Key, func() (acquire.Result, error) { return c.acquirer.All(ctx, wanted) })
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range all {
+			granted[l.Key()] = l
+		}
+	}
+	var locks []*Lock
+	var gone error
+	for _, want := range wants {
+		l := granted[want.Key]
+		if l == nil {
+			if l, err = c.share(ctx, shared[want.Key], want); err != nil {
+				gone = err
+				continue
+			}
+		}
+		locks = append(locks, l)
+	}
+	switch {
+	case gone == nil:
+		return newGroup(ctx, locks), nil
+	case len(locks) > 0:
+		_ = newGroup(ctx, locks).Release(ctx) // errors of these releases are reported as events
+	}
+	return nil, gone
+}
+
 // The method "within" returns the grant to share, or nil if ctx belongs to no lock of the key.
 // Without NoWait, it returns ErrDeadlock if ctx belongs to a Group with a key that sorts above the
 // wanted key. Otherwise a deadlock is possible: the wanted key's holder may be waiting for the

@@ -3,6 +3,7 @@ package leasehold
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -101,6 +102,109 @@ func newLock(c *Client, r *request) *Lock {
 
 // lockOf returns the Lock that a handle belongs to.
 func lockOf(h *hold.Handle) *Lock { return h.Of.(*Lock) }
+
+// Group is several locks held under one context. Its methods are safe for concurrent use.
+// The zero Group is not usable.
+type Group struct {
+	g     hold.Group
+	locks []*Lock // locks in the order in which the caller first named their keys
+}
+
+func newGroup(ctx context.Context, locks []*Lock) *Group {
+	handles := make([]*hold.Handle, len(locks))
+	for i, l := range locks {
+		handles[i] = &l.h
+	}
+	return &Group{g: hold.NewGroup(ctx, handles), locks: locks}
+}
+
+// group returns a Group that contains only this lock. The methods that Lock and Group have in
+// common are implemented on Group.
+func (l *Lock) group() *Group { return &Group{g: l.h.Group(), locks: []*Lock{l}} }
+
+// Locks returns the locks in the order in which their keys were first given.
+func (g *Group) Locks() []*Lock { return slices.Clone(g.locks) }
+
+// Context returns a context that ends when any lock ends, with its cause.
+func (g *Group) Context() context.Context { return g.g.Context() }
+
+// Err returns the first error of the locks, or nil while all are trusted.
+func (g *Group) Err() error { return g.g.Err() }
+
+// Bind is Lock.Bind for all locks: the context ends when the first lock ends.
+func (g *Group) Bind(ctx context.Context) (_ context.Context, cancel context.CancelFunc) {
+	return g.g.Bind(ctx)
+}
+
+// Do is Lock.Do for all locks. If one lock has already ended, Do does not call fn and
+// releases the other locks.
+func (g *Group) Do(ctx context.Context, fn func(ctx context.Context, group *Group) error) (err error) {
+	if err := g.beginWork(ctx); err != nil {
+		return &markedError{err, ErrNotRun}
+	}
+	returned := false
+	defer func() {
+		within := ctx
+		if !returned { // after a panic, Do waits at most Config.ReleaseGrace for the release, even if ctx has not ended
+			within = hold.EndedContext()
+		}
+		if lost := g.endWork(within, returned && err == nil); lost != nil && !errors.Is(err, ErrLost) {
+			err = errors.Join(err, lost)
+		}
+	}()
+	bound, cancel := g.Bind(ctx)
+	defer cancel()
+	err = fn(bound, g)
+	returned = true
+	return err
+}
+
+// beginWork records, for every lock, that a function in Do is running under it. If one lock has
+// ended, beginWork records nothing, and releases the other locks.
+func (g *Group) beginWork(ctx context.Context) error {
+	for i, l := range g.locks {
+		if err := l.h.BeginWork(); err != nil {
+			for _, begun := range g.locks[:i] {
+				begun.h.EndWork()
+			}
+			if others := slices.Concat(g.locks[:i], g.locks[i+1:]); len(others) > 0 {
+				_ = newGroup(ctx, others).Release(ctx) // errors of these releases are reported as events
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// endWork undoes beginWork and releases the locks, with the mark of Once or Every if done is true.
+// It returns an error if a lock was lost, or if the mark may be missing. Other release errors are
+// only logged and reported as events.
+func (g *Group) endWork(ctx context.Context, done bool) error {
+	var lost []error
+	for _, l := range g.locks {
+		if cause := l.h.Lock().Ended(); errors.Is(cause, ErrLost) {
+			lost = append(lost, cause)
+		}
+	}
+	if done && len(lost) == 0 && g.isOnce() {
+		defer g.locks[0].h.EndWork() // deferred, as Close could otherwise release the lock before the mark is stored
+		if err := g.Release(ctx, MarkDone()); !errors.Is(err, hold.ErrShared) {
+			return err
+		}
+		return nil
+	}
+	for _, l := range g.locks {
+		l.h.EndWork()
+	}
+	if err := g.Release(ctx); len(lost) == 0 && errors.Is(err, ErrLost) {
+		return err
+	}
+	return errors.Join(lost...)
+}
+
+// isOnce reports whether the group is a single lock that was acquired with Once or Every.
+// It returns false for a group of several locks.
+func (g *Group) isOnce() bool { return g.locks[0].h.Once }
 
 // Renew stores data, attributes or lease from opts, and renews the lease, but no shared one
 // (Config.SharedLease). A lock WithoutRenewal needs it to stay held. Failed requests are retried

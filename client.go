@@ -3,7 +3,6 @@ package leasehold
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -108,18 +107,6 @@ func (c *Client) Stats() Stats {
 		s.Held++
 	}
 	return s
-}
-
-// emit logs an event and passes it to OnEvent. The caller must not hold a mutex.
-func (c *Client) emit(ctx context.Context, e Event) {
-	if c.env.Log.Enabled(ctx, slog.LevelDebug) { // checked first, as the arguments are expensive to compute
-		c.env.Log.LogAttrs(ctx, slog.LevelDebug, "leasehold: "+string(e.Kind), slog.String("key", e.Key.String()),
-			slog.Int64("token", e.Token), slog.Any("err", e.Err))
-	}
-	if c.cfg.OnEvent != nil {
-		e.Time = c.env.Wall()
-		c.cfg.OnEvent(ctx, e)
-	}
 }
 
 // Close closes the client. Waiting and later calls return ErrClosed, except Get and List. Every

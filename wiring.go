@@ -54,6 +54,18 @@ func (c *Client) report(ctx context.Context, in core.Event) {
 	c.emit(ctx, e)
 }
 
+// emit logs an event and passes it to OnEvent. The caller must not hold a mutex.
+func (c *Client) emit(ctx context.Context, e Event) {
+	if c.env.Log.Enabled(ctx, slog.LevelDebug) { // checked first, as the arguments are expensive to compute
+		c.env.Log.LogAttrs(ctx, slog.LevelDebug, "leasehold: "+string(e.Kind), slog.String("key", e.Key.String()),
+			slog.Int64("token", e.Token), slog.Any("err", e.Err))
+	}
+	if c.cfg.OnEvent != nil {
+		e.Time = c.env.Wall()
+		c.cfg.OnEvent(ctx, e)
+	}
+}
+
 // lineAMinute lets a log line be written once a minute, however many requests have a reason to write
 // it. It is safe for concurrent use.
 type lineAMinute struct{ at atomic.Int64 } // when the last line was written, in monotonic time; 0 before the first line

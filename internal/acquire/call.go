@@ -242,6 +242,38 @@ func (c *Acquirer) ended(want *Want, holder *protocol.Record, why error, last *e
 	return c.Errorf("acquire", want.Key, "%w", why)
 }
 
+// ReportEvery is the least time between two reports of failed requests in one wait.
+const ReportEvery = time.Minute
+
+// Trouble reports the failed requests of one wait as events: the first failure at once, and then
+// at most one failure per ReportEvery. It is not safe for concurrent use.
+type Trouble struct {
+	since    time.Duration // monotonic time when requests began to fail; zero if the last request had an answer
+	reported time.Duration // monotonic time of the last report; zero if there was none
+}
+
+// Passed is called when a request has had an answer.
+func (t *Trouble) Passed() { t.since = 0 }
+
+// Report emits the event WaitError for a failed request, at most once per ReportEvery. A throttled
+// request has an event of its own, so Report reports it only if requests have failed for
+// ReportEvery. Refusals and failed conditions are answers, so Report does not report them.
+func (t *Trouble) Report(ctx context.Context, c *Acquirer, key protocol.Key, f *attempts.Failure) {
+	if f.Cause == decide.Refused || f.Cause == decide.ConditionFailed || ctx.Err() != nil {
+		return
+	}
+	now := c.Now().Mono
+	if t.since == 0 {
+		t.since = now
+	}
+	throttled := f.Cause == decide.Busy || f.Cause == decide.Conflict
+	if throttled && durations.Less(now, t.since) < ReportEvery || t.reported != 0 && durations.Less(now, t.reported) < ReportEvery {
+		return
+	}
+	t.reported = now
+	c.Report(ctx, core.Event{Kind: core.WaitError, Key: key, Err: f.Err})
+}
+
 // handOvers is how many times in a row a client may hand a key from one of its goroutines to the
 // next. After that the client frees the key, so that other processes can acquire it.
 const handOvers = 16

@@ -91,7 +91,7 @@
 //	all.go          acquires all of several keys, one after the other
 //	first.go        the loop that waits, for one key or the first of several
 //	grant.go        sends one grant of a key, whose outcome may stay in doubt
-//	call.go         the start of a call, its turn among the goroutines, and its end
+//	call.go         the start of a call, its turn among the goroutines, its trouble, and its end
 //	key.go          what a call knows of one key, and what it reads next
 //	recordqueue.go  the waiter's entry in the queue of the record
 //	watch.go        reads a key as a waiter does, without acquiring it

@@ -45,7 +45,7 @@ func (w *waiter) take() (Holding, error) {
 	})
 	// The condition of a grant names at most MostUnanswered earlier attempts. Older attempts become
 	// attempts in doubt (see IsInDoubt).
-	w.c.leaveInDoubt(w.want, attempts.Versions(w.tried.Keep(attempts.MostUnanswered)))
+	w.leaveInDoubt(attempts.Versions(w.tried.Keep(attempts.MostUnanswered)))
 	w.unclear = false
 	switch r.Outcome {
 	case attempts.Applied:
@@ -167,7 +167,7 @@ func (w *waiter) newHolding(a GrantAttempt, r protocol.Record) Holding {
 // grants.
 func (w *waiter) leaveTried() []GrantAttempt {
 	tried := w.tried.Unanswered()
-	w.c.leaveInDoubt(w.want, attempts.Versions(append(slices.Clip(tried), w.queue.entries...)))
+	w.leaveInDoubt(attempts.Versions(append(slices.Clip(tried), w.queue.entries...)))
 	return tried
 }
 
@@ -217,14 +217,14 @@ func (w *waiter) freeInDoubt(tried []GrantAttempt) {
 
 // leaveInDoubt records the attempts with the given versions as in doubt (see IsInDoubt). It also
 // calls Keeper.CheckSoon.
-func (c *Acquirer) leaveInDoubt(want *Want, versions []string) {
+func (w *waiter) leaveInDoubt(versions []string) {
 	if len(versions) == 0 {
 		return
 	}
-	lasts := want.Timing.Lease
-	if c.keeper.Shares() {
+	lasts := w.want.Timing.Lease
+	if w.c.keeper.Shares() {
 		lasts = 0 // the checks release the key
 	}
-	c.InDoubt.Add(want.Key, versions, c.Now().Mono, lasts)
-	c.keeper.CheckSoon(want.Key)
+	w.c.InDoubt.Add(w.want.Key, versions, w.c.Now().Mono, lasts)
+	w.c.keeper.CheckSoon(w.want.Key)
 }

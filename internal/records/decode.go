@@ -245,14 +245,9 @@ func (d *decoder) time(name string, from func(int64) time.Time) time.Time {
 // So isOurs is wrong only if a Java client whose owner has leasehold's form has updated a record
 // that leasehold wrote.
 func (d *decoder) isOurs(owner, version string) bool {
-	return protocol.HasClientID(owner) && protocol.IsVersion(version) && d.hasGrant()
-}
-
-// hasGrant reports whether the item has a fencing token, or a grant id in leasehold's form.
-// Every grant by leasehold writes both.
-func (d *decoder) hasGrant() bool {
 	id, _ := d.item[attrGrant].(*types.AttributeValueMemberS)
-	return d.has(attrToken) || id != nil && protocol.IsVersion(id.Value)
+	hasGrant := d.has(attrToken) || id != nil && protocol.IsVersion(id.Value) // every grant by leasehold writes both
+	return protocol.HasClientID(owner) && protocol.IsVersion(version) && hasGrant
 }
 
 // leastLease is the lease that leasehold assumes if another library has stored a lease of zero or

@@ -116,63 +116,59 @@ func TestStoreIsChosenByFlagOrEnvironmentOrDefault(t *testing.T) {
 
 func TestRegionSourceCanBeFlagOrVariableOrProfileOrARN(t *testing.T) {
 	profile := aws.Config{Region: "eu-west-1", ConfigSources: []any{config.EnvConfig{}, config.SharedConfig{Profile: "prod", Region: "eu-west-1"}}}
-	for _, c := range []struct {
-		name  string
+	type variant struct {
 		flags Settings
 		env   map[string]string
 		aws   aws.Config
 		want  string
-	}{
-		{name: "flag", flags: Settings{Region: "eu-west-1"}, env: map[string]string{"AWS_REGION": "x"}, aws: profile, want: "--region"},
-		{name: "variable", env: map[string]string{"AWS_REGION": "eu-west-1", "AWS_DEFAULT_REGION": "x"}, aws: profile, want: "AWS_REGION"},
-		{name: "older variable", env: map[string]string{"AWS_DEFAULT_REGION": "eu-west-1"}, aws: profile, want: "AWS_DEFAULT_REGION"},
-		{name: "profile", aws: profile, want: "profile prod"},
-		{name: "ARN", aws: aws.Config{Region: "eu-west-1"}, want: "the table's ARN"},
-		{name: "nothing"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			c.flags.LookupEnv = func(name string) (string, bool) {
-				v, ok := c.env[name]
-				return v, ok
-			}
-			lab.Want(t, "region by", c.flags.regionBy(c.aws), c.want)
-		})
 	}
+	lab.Variants(t, map[string]variant{
+		"flag":           {flags: Settings{Region: "eu-west-1"}, env: map[string]string{"AWS_REGION": "x"}, aws: profile, want: "--region"},
+		"variable":       {env: map[string]string{"AWS_REGION": "eu-west-1", "AWS_DEFAULT_REGION": "x"}, aws: profile, want: "AWS_REGION"},
+		"older variable": {env: map[string]string{"AWS_DEFAULT_REGION": "eu-west-1"}, aws: profile, want: "AWS_DEFAULT_REGION"},
+		"profile":        {aws: profile, want: "profile prod"},
+		"ARN":            {aws: aws.Config{Region: "eu-west-1"}, want: "the table's ARN"},
+		"nothing":        {},
+	}, func(t *testing.T, c variant) {
+		c.flags.LookupEnv = func(name string) (string, bool) {
+			v, ok := c.env[name]
+			return v, ok
+		}
+		lab.Want(t, "region by", c.flags.regionBy(c.aws), c.want)
+	})
 }
 
 func TestLayoutMismatchErrorSuggestsFlags(t *testing.T) {
-	for _, c := range []struct {
-		name      string
+	type variant struct {
 		is, asked layout.Layout
 		want      string
-	}{
-		{"partition key", layout.Native{PartitionKey: "id"}, layout.Native{},
-			`the partition key is "id", but the layout's is "key": use --attr key=id, or use another table`},
-		{"partition key with quotes", layout.Native{PartitionKey: `a "b`}, layout.Native{},
-			`the partition key is "a \"b", but the layout's is "key": use --attr 'key=a "b', or use another table`},
-		{"sort key", layout.Native{SortKey: "range"}, layout.Native{},
-			`the table has the sort key "range", but the layout has none: use --attr sort=range, or use another table`},
-		{"no sort key", layout.Native{}, layout.Native{SortKey: "range"},
-			`the table has no sort key, but the layout's is "range": leave sort out of --attr, or use another table`},
-		{"TTL", layout.Native{TTL: "ends"}, layout.Native{},
-			`TTL is on for the attribute "ends", but the layout's is "expiresAt", so released records stay until somebody deletes them, and a record that has the table's may be deleted while it is held: use --attr ttl=ends`},
-		{"another layout", layout.DyndbMutex{}, layout.Native{},
-			`the partition key is "lockname", but the layout's is "key": this is a table of layout dyndb-mutex: use --layout dyndb-mutex, or use another table`},
-		{"one of several layouts", layout.Native{}, layout.DyndbMutex{},
-			`the partition key is "key", but the layout's is "lockname": this is a table of layout native or awslabs or dynamolock: use --layout with one of them, or use another table`},
-		{"fixed names", layout.Native{PartitionKey: "id"}, layout.DyndbMutex{},
-			`the partition key is "id", but the layout's is "lockname": use another table, or another layout`},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			db := localdynamo.New().Client()
-			lab.OK(t, table.Create(t.Context(), db, table.Spec{Name: "locks", Layout: c.is}))
-			problems, err := table.Check(t.Context(), db, table.Spec{Name: "locks", Layout: c.asked})
-			if err != nil || len(problems) == 0 {
-				t.Fatalf("problems %v, %v", problems, err)
-			}
-			lab.Want(t, "flags", ByFlags(problems[0].What), c.want)
-		})
 	}
+	lab.Variants(t, map[string]variant{
+		"partition key": {layout.Native{PartitionKey: "id"}, layout.Native{},
+			`the partition key is "id", but the layout's is "key": use --attr key=id, or use another table`},
+		"partition key with quotes": {layout.Native{PartitionKey: `a "b`}, layout.Native{},
+			`the partition key is "a \"b", but the layout's is "key": use --attr 'key=a "b', or use another table`},
+		"sort key": {layout.Native{SortKey: "range"}, layout.Native{},
+			`the table has the sort key "range", but the layout has none: use --attr sort=range, or use another table`},
+		"no sort key": {layout.Native{}, layout.Native{SortKey: "range"},
+			`the table has no sort key, but the layout's is "range": leave sort out of --attr, or use another table`},
+		"TTL": {layout.Native{TTL: "ends"}, layout.Native{},
+			`TTL is on for the attribute "ends", but the layout's is "expiresAt", so released records stay until somebody deletes them, and a record that has the table's may be deleted while it is held: use --attr ttl=ends`},
+		"another layout": {layout.DyndbMutex{}, layout.Native{},
+			`the partition key is "lockname", but the layout's is "key": this is a table of layout dyndb-mutex: use --layout dyndb-mutex, or use another table`},
+		"one of several layouts": {layout.Native{}, layout.DyndbMutex{},
+			`the partition key is "key", but the layout's is "lockname": this is a table of layout native or awslabs or dynamolock: use --layout with one of them, or use another table`},
+		"fixed names": {layout.Native{PartitionKey: "id"}, layout.DyndbMutex{},
+			`the partition key is "id", but the layout's is "lockname": use another table, or another layout`},
+	}, func(t *testing.T, c variant) {
+		db := localdynamo.New().Client()
+		lab.OK(t, table.Create(t.Context(), db, table.Spec{Name: "locks", Layout: c.is}))
+		problems, err := table.Check(t.Context(), db, table.Spec{Name: "locks", Layout: c.asked})
+		if err != nil || len(problems) == 0 {
+			t.Fatalf("problems %v, %v", problems, err)
+		}
+		lab.Want(t, "flags", ByFlags(problems[0].What), c.want)
+	})
 }
 
 func key(n int) aws.CredentialsProvider {

@@ -35,16 +35,12 @@ func (c *Holds) Close(ctx context.Context) error {
 	locks := slices.Concat(cl.failedBesides(held), held)
 	cl.freeAll(locks)
 	c.WaitIdle(limit)
-	// A release by another call may have failed since Close began, and no timer repeats that
-	// release.
-	if limit.Err() == nil {
-		late := cl.failedBesides(locks)
-		for _, h := range late {
-			cl.freeOne(h)
-		}
-		cl.wg.Wait()
-		locks = append(locks, late...)
+	late := cl.failedBesides(locks) // releases by other calls that have failed since Close began
+	for _, h := range late {
+		cl.freeOne(h)
 	}
+	cl.wg.Wait()
+	locks = append(locks, late...)
 	if len(cl.errs) > 0 {
 		c.result = &closeError{table: c.Table, held: len(locks), errs: cl.errs}
 	}
@@ -159,11 +155,14 @@ func (h *Lock) isBusy() bool {
 
 // free frees a lock. The parameter "ok" is true if the first request of the release has a slot. It
 // is false if Close ran out of time before a slot was available. In that case free ends the lock,
-// and sends nothing.
+// and sends nothing. If another call has begun a release of the lock, the error is that of this
+// release.
 func (cl *closer) free(h *Lock, ok bool) error {
 	if !ok {
-		h.end(core.ErrClosed)
-		return cl.c.Errors.Failed("release", h.key, fmt.Errorf("nothing was sent, no time was left: %w", attempts.Cause(cl.limit)))
+		if h.end(core.ErrClosed) || h.begun() == nil {
+			return cl.c.Errors.Failed("release", h.key, fmt.Errorf("nothing was sent, no time was left: %w", attempts.Cause(cl.limit)))
+		}
+		return h.begun().wait(cl.limit)
 	}
 	r := h.newRelease()
 	r.slots = cl.slots

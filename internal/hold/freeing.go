@@ -217,9 +217,8 @@ func (f *freeing) repeat(err error) bool {
 		switch {
 		case h.session != nil && root.Ended() != nil:
 			c.repeats(h, false) // the end of the session has freed the key
-		case c.Enter():
-			defer c.Leave()
-			_ = c.release(EndedContext(), []*release{next}) // the error is reported as an event
+		case c.Closed.Err() == nil: // Close waits for other calls, perhaps for long
+			c.Detach(func() { _ = c.release(EndedContext(), []*release{next}) }) // the error is reported as an event
 		}
 	})
 	return true

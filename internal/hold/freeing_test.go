@@ -125,6 +125,31 @@ func TestCloseRepeatsReleaseThatFailsDuringClose(t *testing.T) {
 	})
 }
 
+// A waiter of the client cannot leave the queue of another key, so Close waits for it.
+func TestCloseRepeatsFailedReleaseWhileOtherCallsEnd(t *testing.T) {
+	lab.Each(t, map[string]time.Duration{
+		"throttled for 3 s": 3 * time.Second, "throttled for longer than Close may take": 9 * time.Second,
+	}, func(t *testing.T, w *lab.World, throttled time.Duration) {
+		holder, _ := w.Client(lab.Config())
+		other := w.Acquire(holder, "other")
+		c, wire, lock := w.Holding(lab.Config())
+		waited := lab.Go(func() error { return lab.ErrorOf(c.Acquire(t.Context(), "other")) })
+		wire.SetFault(lab.Throttled)
+		released := lab.Go(func() error { return lock.Release(w.Ended()) }) // fails after 2 s
+		time.AfterFunc(throttled, func() {
+			wire.SetFault(lab.On(func(c lab.Call) bool { return slices.Contains(c.Keys(), "other") }, lab.Throttled))
+		})
+		err := c.Close(w.Within(5 * time.Second))
+		if freed := w.IsReleased("job"); freed != (throttled < 5*time.Second) || freed != (err == nil) {
+			t.Errorf("the key is free: %v, close: %v", freed, err)
+		}
+		lab.WantErr(t, "waiter", <-waited, leasehold.ErrClosed)
+		lab.WantFailed(t, "release", <-released)
+		lab.Elapse(10 * time.Second)
+		w.Release(other)
+	})
+}
+
 // The release fails while Close waits for a function. One write to the session then frees all keys.
 func TestCloseDoesNotRepeatReleaseIfEndOfSessionFreedKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {

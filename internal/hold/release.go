@@ -144,6 +144,13 @@ func (h *Lock) newRelease() *release {
 	return &release{h: h, terms: Terms{Delete: h.want.Delete}}
 }
 
+// begun returns the release of the lock that has begun most recently, or nil if none has.
+func (h *Lock) begun() *release {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.release
+}
+
 // begin ends the trust in the lock with the given cause, and begins the release. It returns
 // false if the lock had ended before.
 func (r *release) begin(limit context.Context, cause error) bool {

@@ -67,8 +67,8 @@ func (w *call) acquireAll() error {
 }
 
 // acquireNext acquires the key of left[0], the first key that the call does not hold yet. It sends a
-// grant without a read, unless the record was read lately. If this grant does not acquire the key,
-// acquireNext calls readAhead before it waits.
+// grant without a read, unless readAhead has read the record. With NoWait, that reading must be
+// recent. If this grant does not acquire the key, acquireNext calls readAhead before it waits.
 func (w *call) acquireNext(left []*waiter) (Holding, error) {
 	of := left[0]
 	w.mu.Lock()
@@ -89,7 +89,7 @@ func (w *call) acquireNext(left []*waiter) (Holding, error) {
 	if err := of.recall(); err != nil {
 		return nil, err
 	}
-	if !of.view.Known || durations.Less(w.c.Now().Mono, of.view.Looked) > decide.Lately {
+	if !of.view.Known || of.want.NoWait && durations.Less(w.c.Now().Mono, of.view.Looked) > decide.Lately {
 		h, err := of.take()
 		if h != nil {
 			return h, nil

@@ -247,7 +247,6 @@ func Remedy(err error, where string) string {
 	_, answered := ownReason(err)
 	switch {
 	case answered:
-		return ""
 	case is[*net.OpError](err), IsTimeout(err) && isTable(where):
 		return ": " + decide.CheckConnection
 	case IsTimeout(err):

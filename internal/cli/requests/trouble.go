@@ -22,16 +22,17 @@ type Trouble struct {
 	lasts     time.Duration // how long requests have failed or got no reply; zero if requests succeed
 	why       string        // error of the last failed request; empty if no request has failed
 	throttled bool
-	unsent    bool // true if no request could be sent, for example for lack of credentials
-	nowhere   bool // true if DNS does not know the server's host name, and no request was ever answered
-	silent    bool // true if no reply arrived in time, or none has arrived yet
-	answers   int  // how many requests were answered before the trouble began
+	advice    string // what to do if DynamoDB rejects every request, for example because the credentials have expired; otherwise empty
+	unsent    bool   // true if no request could be sent, for example for lack of credentials
+	nowhere   bool   // true if DNS does not know the server's host name, and no request was ever answered
+	silent    bool   // true if no reply arrived in time, or none has arrived yet
+	answers   int    // how many requests were answered before the trouble began
 }
 
 // Values of News.Kind.
 const (
 	Throttled = "throttled" // all requests are throttled
-	NoAnswer  = "no_answer" // no request is answered, or none can be sent
+	NoAnswer  = "no_answer" // no request is answered, none can be sent, or all are rejected
 	Answered  = "answered"  // requests are answered again
 )
 
@@ -47,20 +48,19 @@ func (t Trouble) News() News {
 		n.Advice = "check the Region and the endpoint: --region, --endpoint-url, or the variable or profile that sets them"
 	case t.throttled:
 		n.Kind, what, n.Advice = Throttled, t.server.name()+" has throttled every request", decide.RaiseCapacity
+	case t.advice != "":
+		what, n.Advice = t.server.name()+" has rejected every request", t.advice
 	case t.unsent && !t.server.IsFile:
 		what, n.Reason = "no credentials", cmp.Or(t.why, "no request was sent yet")
 		n.Advice = "check what provides them: AWS_PROFILE, single sign-on, credential_process, the instance's metadata service"
 	case isDisk:
-		what = t.server.name() + " could not be written"
+		what, n.Advice = t.server.name()+" could not be written", fault.String()
 	case t.server.IsFile && !t.silent:
 		n.Advice = "leasehold doctor says more"
 	case t.server.IsFile:
 		n.Advice = failure.FindLocker
 	default:
 		n.Advice = decide.CheckConnection
-	}
-	if isDisk {
-		n.Advice = fault.String()
 	}
 	then := n.Reason + ": " + n.Advice
 	if t.throttled || isDisk {
@@ -217,6 +217,9 @@ func (h *Health) Trouble(server Server) Trouble {
 	t := Trouble{server: server, answers: h.answers}
 	if h.failed != nil {
 		t.lasts, t.why, t.throttled = time.Since(h.since), visible.Message(h.failed.outcome(server)), h.failed.Throttled()
+		if h.failed.isRefusal() {
+			t.advice = decide.Advice(h.failed.Err)
+		}
 		t.unsent = decide.NotSigned(h.failed.Err)
 		dns, is := failure.As[*net.DNSError](h.failed.Err)
 		t.nowhere = h.answers == 0 && !t.unsent && is && dns.IsNotFound // if the Region does not exist in AWS, and sometimes for a short time after a host name was added to DNS

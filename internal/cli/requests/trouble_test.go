@@ -26,6 +26,8 @@ func TestMessageAboutFailedRequestsContainsAdvice(t *testing.T) {
 	lab.Want(t, "at first", h.Trouble(region), (Trouble{server: region}))
 	h.saw(throttled(time.Now().Add(-time.Minute)))
 	lab.Want(t, "news", h.Trouble(region).News().Line, "DynamoDB has throttled every request for 1m0s: still trying: raise the table's capacity, or make it pay per request: ThrottlingException")
+	h.saw(Request{Began: time.Now(), Err: &smithy.GenericAPIError{Code: "ExpiredTokenException"}, Code: 400})
+	lab.Want(t, "news", h.Trouble(region).News().Line, "DynamoDB has rejected every request for 1m0s: still trying: ExpiredTokenException: the credentials have expired: renew them")
 	h.saw(Request{Began: time.Now(), Err: context.DeadlineExceeded})
 	lab.Want(t, "news", h.Trouble(Server{"~/locks.db", true}).News().Line, "no answer from ~/locks.db for 1m0s: still trying: no reply from ~/locks.db: find the process that keeps the file locked: fuser(1) names it")
 	h.saw(Request{Began: time.Now(), Err: errors.New("cannot allocate memory")})

@@ -195,10 +195,10 @@ func (r Request) Throttled() bool { return decide.Throttled(r.Err) }
 // cancelled reports whether the request failed because leasehold cancelled it.
 func (r Request) cancelled() bool { return errors.Is(r.Err, context.Canceled) }
 
-// answered reports whether DynamoDB executed the request, or rejected it for a reason other
-// than throttling.
+// answered reports whether DynamoDB executed the request, or rejected it for a reason that a wait
+// does not outlast: neither throttling, nor the credentials or rights of the caller.
 func (r Request) answered() bool {
-	return r.Err == nil || r.isRefusal() && !r.Throttled()
+	return r.Err == nil || r.isRefusal() && !r.Throttled() && !decide.CredentialsRefused(r.Err) && !decide.Denied(r.Err)
 }
 
 // isRefusal reports whether DynamoDB rejected the request. It returns false if the reply has no error

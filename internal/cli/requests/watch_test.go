@@ -80,7 +80,9 @@ func TestOutcomeTextOfFailedRequestStatesCause(t *testing.T) {
 		answered bool
 	}{
 		{replying(200, "{}"), "ok", true},
-		{replying(400, `{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"no"}`), "AccessDeniedException", true},
+		{replying(400, `{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"no"}`), "AccessDeniedException", false},
+		{replying(400, `{"__type":"x#ExpiredTokenException"}`), "ExpiredTokenException", false},
+		{replying(400, `{"__type":"x#ConditionalCheckFailedException"}`), "ConditionalCheckFailedException", true},
 		{replying(400, `{"__type":"x#ThrottlingException"}`), "ThrottlingException", false},
 		{replying(403, `<html>`), "Forbidden", false},
 		{replying(403, `{}`), "Forbidden", false},

@@ -153,7 +153,6 @@ func (s *Store) Close() {
 	for _, end := range slices.Backward(s.closing) {
 		end()
 	}
-	s.closing = nil
 }
 
 // watch returns the requests.Watch for the store: it updates s.Health and calls o.Requests.

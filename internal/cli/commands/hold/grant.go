@@ -214,10 +214,9 @@ func (c *Commands) acquire(ctx context.Context, s *store.Store, seeker *holding.
 	if err == nil {
 		return nil
 	}
-	k := grant.Key.String()
 	if kept := h.TakeBack(ctx, grant); kept != nil {
 		return failure.Misusef("cannot write the grant to %s: %v; %s could not be released either, and will be free when the lease expires: %s",
-			to.Name(), failure.WithoutPath(err), k, failure.Text(kept, s.Where()))
+			to.Name(), failure.WithoutPath(err), grant.Key.String(), failure.Text(kept, s.Where()))
 	}
-	return failure.Misusef("cannot write the grant to %s: %v; %s was released again", to.Name(), failure.WithoutPath(err), k)
+	return failure.Misusef("cannot write the grant to %s: %v; %s was released again", to.Name(), failure.WithoutPath(err), grant.Key.String())
 }

@@ -235,7 +235,7 @@ func (k Key) Variables(get func(string) string, url string) []string {
 // Without removes the variables that would make a program use another server or another key. It
 // returns the rest of environ, and does not modify environ.
 func (k Key) Without(environ []string) []string {
-	misleading := store.AWSVariables
+	misleading := append([]string{"AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"}, store.AWSVariables...)
 	if k.Made { // some SDKs prefer a profile to the variables with the key, so remove profiles too
 		misleading = slices.Concat(misleading, []string{"AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_DEFAULT_PROFILE"})
 	}

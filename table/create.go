@@ -23,8 +23,8 @@ import (
 const createTimeout = 5 * time.Minute
 
 // Create creates the table, waits until it is active and turns on TTL. If the table exists and fits
-// the spec, Create only turns TTL on. If the table does not fit, Create changes nothing, and the error
-// lists the fatal problems (see Check). Concurrent calls for one table are allowed.
+// the spec, Create only turns TTL on. If the table does not fit, Create changes nothing, and its
+// error lists the fatal problems (see Check). Concurrent calls for one table are allowed.
 func Create(ctx context.Context, db DB, spec Spec) error {
 	want, err := spec.complete()
 	if err != nil {

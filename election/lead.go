@@ -33,7 +33,8 @@ import (
 // other candidate is elected while fn runs under a term that is renewed. If fn keeps running after
 // its term was lost, it runs beside the next leader. Its writes that are fenced by the term then
 // fail, but its other writes may still be applied. This Election never calls fn again before the
-// earlier call has returned.
+// earlier call has returned. So a call of Lead with fn's context returns leasehold.ErrDeadlock, even
+// with leasehold.Reentrant.
 //
 // If fn panics or exits its goroutine, Lead releases the term before the panic or the exit
 // continues. If Campaign fails for a reason that a later attempt cannot change, Lead returns the
@@ -66,6 +67,10 @@ func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(cont
 	until, resign := context.WithCancelCause(ctx)
 	defer resign(nil)
 	grant := bridge.Grant(e.locks, term)
+	if len(grant.Handles()) > 1 && len(e.place) > 0 { // the function that runs now has called Lead, and would never return
+		_ = term.Release(ctx) // ends this handle alone, and sends nothing
+		return false, fmt.Errorf("election: lead %s: its function calls Lead: %w", e.key, leasehold.ErrDeadlock)
+	}
 	_ = e.OnStepDown(term, func() { resign(ErrAsked) }) // cannot fail, because this Election's client was granted the term
 	err = term.Do(until, func(bound context.Context, term *leasehold.Lock) error {
 		defer look()

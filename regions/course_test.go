@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -219,7 +220,8 @@ func TestFailoverNeedsStrongConsistencyAndReplicas(t *testing.T) {
 			isStrong := slices.ContainsFunc(c.answers, func(a answer) bool {
 				return a.table != nil && a.table.MultiRegionConsistency == strong
 			})
-			lab.Want(t, "verdict", got, verdict{c.known, isStrong, c.why})
+			isFinal := strings.HasPrefix(c.why, "it is no global table")
+			lab.Want(t, "verdict", got, verdict{c.known, isStrong, c.why, isFinal})
 		})
 	}
 }

@@ -42,7 +42,7 @@
 // table is strongly consistent across Regions and has an active replica in each Region. If the
 // replies show that the table is not strongly consistent or lacks an active replica, or if
 // DescribeTable is denied, requests go home. In an outage, the error of a request contains the
-// reason. If the reason is an inactive replica, DB then sends DescribeTable again.
+// reason, and DB sends DescribeTable again, unless the table is not strongly consistent.
 //
 // An MRSC table has no transactions: Commit, CommitAndRelease and Read return an
 // *UnsupportedError, and so does GuardError for a transaction with Guards. Instead, compare

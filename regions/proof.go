@@ -16,6 +16,7 @@ type verdict struct {
 	known  bool
 	strong bool   // whether the table is strongly consistent across Regions, and so has no transactions
 	why    string // reason why requests may not leave the home Region; empty if they may
+	final  bool   // whether another reply to DescribeTable cannot change the verdict
 }
 
 func (v verdict) mayLeave() bool { return v.known && v.why == "" }
@@ -35,7 +36,7 @@ func (v verdict) with(another verdict) verdict {
 // judge returns the verdict from one Region's reply to DescribeTable. The parameter "regions"
 // contains all Regions to which requests may go. If the Region did not reply, the verdict is
 // unknown. If AWS refused the request, as for a missing table, requests must stay in the home
-// Region.
+// Region for now.
 func judge(region string, answer *dynamodb.DescribeTableOutput, err error, regions []string) verdict {
 	switch {
 	case err != nil && decide.Classify(err).Cause == decide.Refused:
@@ -43,7 +44,7 @@ func judge(region string, answer *dynamodb.DescribeTableOutput, err error, regio
 	case err != nil || answer.Table == nil:
 		return verdict{}
 	case answer.Table.MultiRegionConsistency != types.MultiRegionConsistencyStrong:
-		return verdict{known: true, why: "it is no global table with multi-Region strong consistency"}
+		return verdict{known: true, final: true, why: "it is no global table with multi-Region strong consistency"}
 	}
 	for _, other := range regions {
 		isActive := func(r types.ReplicaDescription) bool {

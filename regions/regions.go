@@ -122,7 +122,7 @@ func (d *DB) table(name string) *table {
 	if t == nil {
 		t = &table{}
 		if strings.HasPrefix(name, "arn:") {
-			t.verdict = verdict{known: true, why: "its ARN names one Region: use the table's name"}
+			t.verdict = verdict{known: true, final: true, why: "its ARN names one Region: use the table's name"}
 		}
 		d.tables[name] = t
 	}
@@ -210,7 +210,7 @@ func send[In, Out any](ctx context.Context, d *DB, name *string, of kind, key ma
 	e.ended = d.now()
 	d.course.note(e, t.verdict.mayLeave())
 	if e.outcome() == failed && t.verdict.why != "" {
-		t.verdict.known = !t.verdict.strong // a replica may be active by now: the next request asks again
+		t.verdict.known = t.verdict.final // if not, the reason may no longer apply: the next request asks again
 		return out, &stayedError{e.err, fmt.Sprintf("no failover from %s: table %s: %s", d.names[0], *name, t.verdict.why)}
 	}
 	return out, e.err

@@ -234,22 +234,40 @@ func TestKeyHasAtMostOneHolderWhileRegionsFail(t *testing.T) {
 	}
 }
 
-func TestLocksSurviveOutageIfReplicaBecameActiveAfterStart(t *testing.T) {
-	inRegions(t, func(t *testing.T, w *world) {
-		var s seen
-		w.status = "UPDATING"
-		db, client := w.process(0, s.config())
-		lock := w.Acquire(client, "a")
-		lab.Elapse(time.Minute)
-		w.status = "ACTIVE"
-		w.darken(0, ways["no answer"])
-		lab.Elapse(30 * time.Second)
-		lab.WantErr(t, "lock", lock.Err(), nil)
-		lab.Want(t, "Region", db.Region(), names[1])
-		lab.Want(t, "moves reported", len(s.events), 1)
-		w.lighten(0)
-		_ = lock.Release(t.Context())
-	})
+func TestLocksSurviveOutageIfTableWasNotReadyAtStart(t *testing.T) {
+	refused := func(code string) func(*world, int) {
+		return func(w *world, n int) {
+			w.darken(n, lab.On(func(c lab.Call) bool { return c.Op == "DescribeTable" }, lab.Refused(code)))
+		}
+	}
+	for name, spoil := range map[string]func(w *world, n int){
+		"a replica was not active":      func(w *world, _ int) { w.status = "UPDATING" },
+		"DescribeTable was denied":      refused("AccessDeniedException"),
+		"the table was not created yet": refused("ResourceNotFoundException"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			inRegions(t, func(t *testing.T, w *world) {
+				var s seen
+				for n := range names {
+					spoil(w, n)
+				}
+				db, client := w.process(0, s.config())
+				lock := w.Acquire(client, "a")
+				lab.Elapse(time.Minute)
+				w.status = "ACTIVE"
+				for n := range names {
+					w.lighten(n)
+				}
+				w.darken(0, ways["no answer"])
+				lab.Elapse(30 * time.Second)
+				lab.WantErr(t, "lock", lock.Err(), nil)
+				lab.Want(t, "Region", db.Region(), names[1])
+				lab.Want(t, "moves reported", len(s.events), 1)
+				w.lighten(0)
+				_ = lock.Release(t.Context())
+			})
+		})
+	}
 }
 
 func TestRequestsToEventuallyConsistentTableStayInHomeRegion(t *testing.T) {

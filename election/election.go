@@ -43,6 +43,7 @@ import (
 	"iter"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/attempts"
@@ -50,6 +51,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/ctxmutex"
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
 // ErrNoLeader is returned if there is no leader now.
@@ -63,6 +65,8 @@ type Election struct {
 	place ctxmutex.Mutex // locked while a call of Lead runs its function, so that only one function runs at a time
 	asked atomic.Bool    // a client has asked this leader to step down since its last campaign
 	led   atomic.Bool    // this Election has won a campaign
+
+	paused atomic.Int64 // monotonic time, in nanoseconds, before which no campaign acquires the key
 }
 
 // New returns the election under key. It sends no request. Layouts without data cannot store
@@ -93,11 +97,12 @@ func New(locks *leasehold.Client, key string) (*Election, error) {
 // Config.PollMax, or of 2 s if that is longer. Another Campaign of the same client pauses, too, if
 // it has waited for that term to end.
 func (e *Election) Campaign(ctx context.Context, value string, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
-	if e.asked.Swap(false) { // without this wait, the client that resigned would be the first to acquire the key again
-		pause, end := e.env.UntilClosing(ctx)
-		attempts.Wait(pause, decide.LetOthers(e.env.PollMax))
-		end()
+	if e.asked.Swap(false) { // without this pause, the client that resigned would be the first to acquire the key again
+		e.paused.Store(int64(durations.Sum(e.env.Now().Mono, decide.LetOthers(e.env.PollMax))))
 	}
+	pause, end := e.env.UntilClosing(ctx)
+	attempts.Wait(pause, durations.Less(time.Duration(e.paused.Load()), e.env.Now().Mono))
+	end()
 	switch {
 	case value != "":
 		opts = append(slices.Clip(opts), leasehold.WithData([]byte(value)))

@@ -120,6 +120,28 @@ func TestFunctionGivenToOnStepDownIsCalledForEarlierRequest(t *testing.T) {
 	})
 }
 
+func TestCampaignResumesPauseThatItsContextHasEnded(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, operator := elect(w, lab.Config()), elect(w, lab.Config())
+		term, asked := campaign(w, e, ""), make(chan struct{})
+		lab.OK(t, e.OnStepDown(term, func() { close(asked) }))
+		down := lab.Go(func() error { return operator.StepDown(t.Context()) })
+		<-asked
+		w.Release(term)
+		began := time.Now()
+		for range 3 {
+			if early, err := e.Campaign(w.Within(time.Second/2), ""); err == nil {
+				w.Release(early)
+				t.Fatalf("elected after %v", time.Since(began))
+			}
+		}
+		term = campaign(w, e, "")
+		lab.WantTook(t, "elected again after", began, decide.LetOthers(0), decide.LetOthers(0)+time.Second/2)
+		lab.OK(t, <-down)
+		w.Release(term)
+	})
+}
+
 func TestStepDownFailsWithoutLiveLeader(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, wire := elects(w, lab.Config())

@@ -92,9 +92,9 @@ func (d *DB) State(name string) attempts.RegionState {
 func (d *DB) CheckTransactions(ctx context.Context, name string) error {
 	d.mu.Lock()
 	t := d.table(name)
-	asking := t.asking
+	asking, strong := t.asking, t.verdict.strong
 	d.mu.Unlock()
-	if asking != nil {
+	if asking != nil && !strong {
 		select {
 		case <-asking:
 		case <-ctx.Done():

@@ -22,11 +22,11 @@
 // if the caller cancels a request.
 //
 // Once a Region has replied to a write within a second, each later write to this Region waits only
-// one second for its reply. The same applies to reads of one item, of which a probe (see below) is
-// one: a Region may be slow with writes alone. After requests have moved to another Region, this
-// limit does not apply until the new Region has replied within a second, too. Any other request
-// waits for the time limit of its attempt. If this process notices a timeout late, the process
-// itself was paused, and the timeout shows nothing about the Region.
+// one second for its reply. A Region may be slow with writes alone, so reads of one item have this
+// limit only after a read, or a probe (see below), has had such a reply. After requests have moved
+// to another Region, the limit does not apply until the new Region has replied within a second,
+// too. Any other request waits for the time limit of its attempt. If this process notices a
+// timeout late, the process itself was paused, and the timeout shows nothing about the Region.
 //
 // While requests go to another Region, DB also sends probes. A probe is a strongly consistent
 // read in the home Region. DB sends it together with a request, at most every five seconds.

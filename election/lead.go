@@ -33,8 +33,8 @@ import (
 // other candidate is elected while fn runs under a term that is renewed. If fn keeps running after
 // its term was lost, it runs beside the next leader. Its writes that are fenced by the term then
 // fail, but its other writes may still be applied. This Election never calls fn again before the
-// earlier call has returned. So a call of Lead with fn's context returns leasehold.ErrDeadlock, even
-// with leasehold.Reentrant.
+// earlier call has returned. So a call of Lead with the context of fn or of the term returns
+// leasehold.ErrDeadlock, even with leasehold.Reentrant.
 //
 // If fn panics or exits its goroutine, Lead releases the term before the panic or the exit
 // continues. If Campaign fails for a reason that a later attempt cannot change, Lead returns the
@@ -44,6 +44,8 @@ func (e *Election) Lead(ctx context.Context, value string, fn func(ctx context.C
 	if fn == nil {
 		return fmt.Errorf("election: lead %s: the function is nil", e.key)
 	}
+	nested := ctx.Value(inside{e}) != nil
+	ctx = context.WithValue(ctx, inside{e}, true)
 	for {
 		term, err := e.Campaign(ctx, value, opts...)
 		if err != nil {
@@ -52,11 +54,19 @@ func (e *Election) Lead(ctx context.Context, value string, fn func(ctx context.C
 			}
 			return err
 		}
+		if nested && len(bridge.Grant(e.locks, term).Handles()) > 1 { // Lead would wait for the function that has called it
+			_ = term.Release(ctx) // ends this handle alone, and sends nothing
+			return fmt.Errorf("election: lead %s: its function calls Lead: %w", e.key, leasehold.ErrDeadlock)
+		}
 		if again, err := e.serve(ctx, term, fn); !again {
 			return err
 		}
 	}
 }
+
+// inside is the key of a context value: the context belongs to the function, or the term, of a call
+// of e.Lead.
+type inside struct{ e *Election }
 
 // serve calls fn for one term. It returns true if Lead must campaign again: the term was lost
 // before fn returned, or a client asked the leader to step down.
@@ -67,10 +77,6 @@ func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(cont
 	until, resign := context.WithCancelCause(ctx)
 	defer resign(nil)
 	grant := bridge.Grant(e.locks, term)
-	if len(grant.Handles()) > 1 && len(e.place) > 0 { // the function that runs now has called Lead, and would never return
-		_ = term.Release(ctx) // ends this handle alone, and sends nothing
-		return false, fmt.Errorf("election: lead %s: its function calls Lead: %w", e.key, leasehold.ErrDeadlock)
-	}
 	_ = e.OnStepDown(term, func() { resign(ErrAsked) }) // cannot fail, because this Election's client was granted the term
 	err = term.Do(until, func(bound context.Context, term *leasehold.Lock) error {
 		defer look()

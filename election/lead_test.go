@@ -321,12 +321,14 @@ func TestFunctionsPassedToLeadNeverRunConcurrently(t *testing.T) {
 func TestLeadMethodFailsIfNestedOrIfRecordIsDamaged(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
-		lead := func(ctx context.Context, _ *leasehold.Lock) error {
+		lead := func(ctx context.Context, term *leasehold.Lock) error {
 			inner := func(context.Context, *leasehold.Lock) error { return nil }
 			lab.WantErr(t, "nested Lead", e.Lead(ctx, "", inner), leasehold.ErrDeadlock)
-			ctx, cancel := context.WithTimeout(ctx, time.Minute)
-			defer cancel()
-			lab.WantErr(t, "nested Lead with Reentrant", e.Lead(ctx, "", inner, leasehold.Reentrant()), leasehold.ErrDeadlock)
+			for _, ctx := range []context.Context{ctx, term.Context()} {
+				ctx, cancel := context.WithTimeout(ctx, time.Minute)
+				defer cancel()
+				lab.WantErr(t, "nested Lead with Reentrant", e.Lead(ctx, "", inner, leasehold.Reentrant()), leasehold.ErrDeadlock)
+			}
 			return nil
 		}
 		lab.OK(t, e.Lead(t.Context(), "", lead))

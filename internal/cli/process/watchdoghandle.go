@@ -20,8 +20,9 @@ import (
 // orderStop tells the watchdog which process group is CMD's, so that the watchdog can stop this
 // group before trust in the lock ends.
 func (s *supervision) orderStop(c *Child) {
+	s.descent.Began = watchdog.Began(c.group())
 	s.watchdog.order(watchdog.OrderGroup, c.group())
-	s.watchdog.order(watchdog.OrderBegan, watchdog.Began(c.group()))
+	s.watchdog.order(watchdog.OrderBegan, s.descent.Began)
 	s.watchdog.order(watchdog.OrderHeld, s.descent.Held)
 }
 

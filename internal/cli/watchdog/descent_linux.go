@@ -37,8 +37,9 @@ func Began(pid int) int64 {
 }
 
 // All returns CMD and all its descendants, including zombies. The supervisor may have other
-// children, which the SDK has started to get credentials. All omits these children: unlike CMD,
-// they are in the supervisor's own process group.
+// children, which All omits. The SDK has started some of them, to get credentials: unlike CMD, they
+// are in the supervisor's own process group. Others are older than CMD: a shell has started them,
+// and has then become leasehold through execve(2).
 func (d Descent) All(int) ([]Process, error) {
 	if self, err := os.Readlink("/proc/self"); err != nil || self != strconv.Itoa(os.Getpid()) {
 		return nil, errors.New("/proc does not show this process")
@@ -59,7 +60,7 @@ func (d Descent) All(int) ([]Process, error) {
 	}
 	var found []Process
 	for _, pid := range direct {
-		if p, ok := readProcess(pid); ok && pid != d.Watchdog && p.Group != own {
+		if p, ok := readProcess(pid); ok && pid != d.Watchdog && p.Group != own && p.began >= d.Began {
 			p.Direct = true
 			found = append(found, p)
 		}

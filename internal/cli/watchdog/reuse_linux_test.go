@@ -3,7 +3,9 @@ package watchdog
 import (
 	"bufio"
 	"io"
+	"os"
 	"os/exec"
+	"slices"
 	"syscall"
 	"testing"
 
@@ -83,5 +85,14 @@ func TestListOfDescendantsOmitsChildrenOfProcessWithReusedPID(t *testing.T) {
 	lab.Want(t, "descendants in another process group", all, nil)
 	if left, err := childrenOf(another.cmd.Process.Pid); err != nil || len(left) == 0 {
 		t.Errorf("the process has no children: %v, %v", left, err)
+	}
+}
+
+// A program that becomes leasehold by execve(2), as a shell does with exec, may have children.
+func TestListOfDescendantsOmitsProcessOlderThanCMD(t *testing.T) {
+	pid := startEcho(t, "cat").cmd.Process.Pid
+	for cmdBegan, want := range map[int64]bool{Began(pid): true, Began(pid) + 1: false} {
+		all := lab.Must(Descent{Supervisor: os.Getpid(), Began: cmdBegan}.All(0))(t)
+		lab.Want(t, "the process is listed", slices.ContainsFunc(all, func(p Process) bool { return p.PID == pid }), want)
 	}
 }

@@ -61,7 +61,8 @@ type Config struct {
 
 	// Margin is the time from when a holder stops trusting its lock until the lease expires. It covers
 	// the drift of two clocks within a lease, and the time that work needs to stop. Default Lease/10
-	// (2 s).
+	// (2 s). A shorter lease has a shorter margin, in proportion: with WithLease, or if another client
+	// has handed the key over (10 s at most, until the first renewal a second later).
 	Margin time.Duration
 
 	// MaxSkew is the largest error that this machine's wall clock can have; "leasehold doctor"

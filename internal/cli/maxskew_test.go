@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -45,7 +46,7 @@ func TestFirstReadCanDetectDeadHolderIfMaxSkewIsSet(t *testing.T) {
 	})
 }
 
-func TestGetAndListShowSessionOfSharedLease(t *testing.T) {
+func TestCommandsShowSharedLeaseOfLock(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
 	_, lock := sharedLock(t, db)
@@ -59,6 +60,7 @@ func TestGetAndListShowSessionOfSharedLease(t *testing.T) {
 		{"get job --json", `"leaseMs":20000,"session":"` + id + `"`},
 		{"ls --json", `"leaseMs":20000,"session":"` + id + `"`},
 		{"ls --json --check", `"leaseMs":20000,"session":"` + id + `"`},
+		{"break job --json --yes --token " + strconv.FormatInt(lock.Token(), 10), `"leaseMs":20000,"session":"` + id + `"`},
 	} {
 		lab.WantParts(t, tc.args, succeeds(t, env, strings.Fields(tc.args)...), tc.want)
 	}

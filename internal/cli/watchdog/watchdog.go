@@ -269,14 +269,11 @@ func (d Descent) kill(group int) {
 		if d.Held != "" {
 			all = append(all, withEnvironment(d.Held)...)
 		}
-		left := 0
+		all = slices.DeleteFunc(all, func(p Process) bool { return p.Dead })
 		for _, p := range all {
-			if !p.Dead {
-				left++
-				p.kill()
-			}
+			p.kill()
 		}
-		if left == 0 {
+		if len(all) == 0 {
 			return
 		}
 		time.Sleep(killPause)

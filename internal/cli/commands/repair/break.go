@@ -100,6 +100,9 @@ func (c *Commands) breakGrant(ctx context.Context, t *store.Table, key leasehold
 	case f.token != "" && f.token != grantOf(r):
 		return &leasehold.ChangedError{Now: r}
 	}
+	by, one := t.Observer(0), []leasehold.Record{r}
+	_ = by.Reader.UnderSessions(ctx, one) // for the lease that is shown: if this fails, it is that of the record
+	r = one[0]
 	if !f.yes && !c.CanAsk() {
 		return failure.Misusef("%s is held by %s: break asks at a terminal, and there is none: to break this grant type leasehold break%s",
 			r.Key.String(), wording.Owner(r.Owner), f.wordsFor(r))

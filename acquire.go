@@ -18,11 +18,10 @@ import (
 // given.
 //
 // In the native layout all waiting calls are in one queue, in the key's record. The write that
-// releases the key grants it to the first call, and TryAcquire fails. The key is free instead after
-// CommitAndRelease, a release with MarkDone or DeleteOnRelease, and if all calls have joined since
-// the holder's grant or last renewal. A grant from the queue has half the former lease, at least 3 s
-// (or all of it) and at most 10 s, until its first renewal. Renew it before work that relies on
-// Lock.TrustedUntil. In other layouts waiters poll (Config.PollMax).
+// releases the key hands it to the first call: TryAcquire fails. CommitAndRelease, MarkDone and
+// DeleteOnRelease free the key, as does a holder that no renewal has told of the queue. A hand-over
+// has half the former lease, but 3 s (or all of it) to 10 s: Renew before work that relies on
+// Lock.TrustedUntil. Waiters of other layouts poll (PollMax).
 //
 // Failed requests are retried until ctx ends; the error then contains the last failure.
 // Refused credentials are retried only if DynamoDB has accepted this client before. Denied

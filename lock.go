@@ -73,8 +73,7 @@ func (l *Lock) TookOver() (Record, bool) {
 }
 
 // TrustedUntil returns the wall-clock time until which the lock is trusted if no renewal
-// succeeds: for less than ten seconds at first if another client has handed the key over. After
-// the lock has ended, this time is in the past.
+// succeeds. After the lock has ended, this time is in the past.
 func (l *Lock) TrustedUntil() time.Time { return l.h.TrustedUntil() }
 
 // Do calls fn with Bind(ctx), and releases the lock when fn returns, panics or calls

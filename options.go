@@ -90,10 +90,9 @@ func WithInitialData(b []byte) AcquireOption {
 	return acquireFunc(func(r *request) { r.Changes.InitialData = append([]byte{}, b...) })
 }
 
-// WithExpiryWarning calls fn, on a new goroutine, when the given time is left until
-// Lock.TrustedUntil, or when the lock is lost (not released) before. It calls fn again only after a
-// successful renewal. The option may be repeated. After a hand-over by another client, for a shorter
-// lease, fn is called when proportionally less time is left, until the first renewal.
+// WithExpiryWarning calls fn, on a new goroutine, when the given time (less after a hand-over) is
+// left until Lock.TrustedUntil, or when the lock is lost before. It calls fn again only after a
+// renewal. The option may be repeated.
 func WithExpiryWarning(left time.Duration, fn func(*Lock)) AcquireOption {
 	return acquireFunc(func(r *request) { r.warnings = append(r.warnings, warning{left, fn}) })
 }

@@ -33,8 +33,8 @@ type Holds struct {
 
 	mu      sync.Mutex // guards the fields below; never held across I/O
 	held    map[*Lock]struct{}
-	grants  int                // number of grants that this client has held so far
-	unfreed map[*Lock]struct{} // locks whose failed release a timer repeats
+	grants  int            // number of grants that this client has held so far
+	unfreed map[*Lock]bool // locks whose key may still be held after their release has begun: true if that release has failed, and a timer repeats it
 }
 
 // New returns a Holds without locks. The parameter "shared" is true if locks will be held under a
@@ -42,7 +42,7 @@ type Holds struct {
 func New(env *core.Env, keys *acquire.Keys, leases *lease.Leases, timing lease.Timing, shared bool) *Holds {
 	return &Holds{
 		Env: env, keys: keys, leases: leases, timing: timing, shared: shared, beginning: ctxmutex.New(),
-		failing: failing{locks: map[*row]error{}}, held: map[*Lock]struct{}{}, unfreed: map[*Lock]struct{}{},
+		failing: failing{locks: map[*row]error{}}, held: map[*Lock]struct{}{}, unfreed: map[*Lock]bool{},
 	}
 }
 
@@ -87,10 +87,15 @@ func (c *Holds) keep(h *Lock) {
 	}
 }
 
-func (c *Holds) drop(h *Lock) {
+// drop removes a lock that has ended from the held locks. The parameter "releasing" is true if a
+// release has ended it.
+func (c *Holds) drop(h *Lock, releasing bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.held, h)
+	if releasing {
+		c.unfreed[h] = false
+	}
 }
 
 // repeats records in c.unfreed whether the release of h has failed and must be repeated, by a timer
@@ -100,13 +105,20 @@ func (c *Holds) repeats(h *Lock, repeats bool) {
 	defer c.mu.Unlock()
 	delete(c.unfreed, h)
 	if repeats {
-		c.unfreed[h] = struct{}{}
+		c.unfreed[h] = true
 	}
 }
 
-// failedToFree returns the locks in c.unfreed. Each has a failed release that a timer repeats.
-func (c *Holds) failedToFree() []*Lock {
+// failedToFree returns the locks in c.unfreed whose release a timer repeats. If "begun" is true, it
+// also returns those whose release is in progress.
+func (c *Holds) failedToFree(begun bool) []*Lock {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.Collect(maps.Keys(c.unfreed))
+	var locks []*Lock
+	for h, repeated := range c.unfreed {
+		if repeated || begun {
+			locks = append(locks, h)
+		}
+	}
+	return locks
 }

@@ -32,10 +32,10 @@ func (c *Holds) Close(ctx context.Context) error {
 	defer cancel()
 	cl := &closer{c: c, limit: limit, slots: make(ctxmutex.Mutex, c.Renewals)}
 	held := c.byTrust() // called before failedBesides: if the release of a lock fails between the two calls, the lock is in held
-	locks := slices.Concat(cl.failedBesides(held), held)
+	locks := slices.Concat(cl.failedBesides(held, false), held)
 	cl.freeAll(locks)
 	c.WaitIdle(limit)
-	late := cl.failedBesides(locks) // releases by other calls that have failed since Close began
+	late := cl.failedBesides(locks, true) // releases by other calls that have failed since Close began or, if its time is over, are still in progress
 	for _, h := range late {
 		cl.freeOne(h)
 	}
@@ -71,12 +71,12 @@ func (cl *closer) report(err error) {
 
 // failedBesides returns the locks of failedToFree that are not among the given ones, and that the end
 // of the session has not freed.
-func (cl *closer) failedBesides(locks []*Lock) []*Lock {
+func (cl *closer) failedBesides(locks []*Lock, begun bool) []*Lock {
 	given := map[*Lock]bool{}
 	for _, h := range locks {
 		given[h] = true
 	}
-	return slices.DeleteFunc(cl.c.failedToFree(), func(h *Lock) bool {
+	return slices.DeleteFunc(cl.c.failedToFree(begun), func(h *Lock) bool {
 		return given[h] || cl.ended && h.session != nil && !h.want.Delete
 	})
 }

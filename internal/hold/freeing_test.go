@@ -150,6 +150,18 @@ func TestCloseRepeatsFailedReleaseWhileOtherCallsEnd(t *testing.T) {
 	})
 }
 
+func TestCloseReportsReleaseByAnotherCallThatHasNoReply(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire, lock := w.Holding(lab.Config())
+		wire.SetFault(lab.Cut)
+		released := lab.Go(func() error {
+			return lock.Do(w.Ended(), func(context.Context, *leasehold.Lock) error { return nil })
+		})
+		lab.WantErr(t, "close", c.Close(w.Ended()), leasehold.ErrUnknownOutcome)
+		lab.WantErr(t, "do", <-released, nil)
+	})
+}
+
 // The release fails while Close waits for a function. One write to the session then frees all keys.
 func TestCloseDoesNotRepeatReleaseIfEndOfSessionFreedKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {

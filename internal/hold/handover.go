@@ -124,6 +124,7 @@ func (f *freeing) handOver() (ended bool) {
 		}
 		granted := next.Want.Hold(next.Ctx, g).(*Lock)
 		if h.c.keys.Local.HandOver(next, granted) {
+			h.c.repeats(h, false)
 			f.report(nil, false)
 			f.r.end(nil)
 			return true

@@ -126,7 +126,7 @@ func (h *Lock) endWith(cause error, r *release) bool {
 		return false
 	}
 	h.cancelHandles(cause)
-	h.c.drop(h)
+	h.c.drop(h, r != nil)
 	h.c.failing.forget(&h.row)
 	return true
 }

@@ -41,6 +41,7 @@ func (c *Holds) closeSession(limit context.Context, busy bool) error {
 		return nil // the session and all its locks were lost before Close
 	}
 	for _, r := range freed {
+		c.repeats(r.h, false)
 		r.end(err)
 	}
 	for _, r := range freed {

@@ -267,6 +267,36 @@ func TestOptionNoWaitLimitsAcquireTo36SecondsIfRequestsFail(t *testing.T) {
 	})
 }
 
+// One dead client holds 20 keys under its session.
+func TestNonBlockingCallForManyKeysReadsSessionRowRarely(t *testing.T) {
+	type row struct {
+		all   bool
+		fault lab.Fault // of the reads of the session's row
+		most  int       // largest number of these reads
+	}
+	lab.Each(t, map[string]row{
+		"any, answered": {false, lab.Far(10 * time.Millisecond), 100},
+	}, func(t *testing.T, w *lab.World, r row) {
+		keys, names := lab.ManyKeys(20), []string(nil)
+		for _, k := range keys {
+			names = append(names, k.Partition)
+		}
+		w.LeavesHeld(lab.SharedConfig(), night, names...)
+		c, wire := w.Client(lab.Config())
+		wire.SetFault(lab.On(isGet, r.fault))
+		d, _ := took(func() error {
+			if r.all {
+				return lab.ErrorOf(c.AcquireAll(t.Context(), keys, leasehold.NoWait()))
+			}
+			return lab.ErrorOf(c.AcquireAny(t.Context(), keys, leasehold.NoWait()))
+		})
+		lab.WantRange(t, "time", d, 12*time.Second, 21*time.Second)
+		lab.WantRange(t, "reads", lab.Count(wire.Sent(), isGet), 4, r.most)
+		wire.SetFault(nil)
+		_ = c.Close(t.Context())
+	})
+}
+
 func TestTryAcquireTakesOverInEveryLayout(t *testing.T) {
 	for _, name := range layout.Names() {
 		t.Run(name, func(t *testing.T) {

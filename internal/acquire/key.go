@@ -239,8 +239,8 @@ func (w *waiter) lookAtSession() error {
 		return nil
 	}
 	fresh := w.c.PollMax
-	if w.want.NoWait {
-		fresh = 0
+	if w.want.NoWait { // then the row must have been read after the record: one read serves all keys that were read together
+		fresh = durations.Less(w.c.Now().Mono, w.asked.Mono)
 	}
 	row, deadAt, err := session.Look(w.ctx, fresh, &w.requests)
 	if err == nil {

@@ -125,8 +125,11 @@ func (w *call) readAhead(left []*waiter) error {
 		if err := of.failed(refreshing, of.lookAtSession()); err != nil {
 			return err
 		}
-		if !of.want.NoWait {
+		switch {
+		case !of.want.NoWait:
 			continue
+		case of.failing == refreshing && w.isLate():
+			return of.timeoutError() // each of the other keys could take as long
 		}
 		// The holder does not count as live if the call may take the key over now. For example, the
 		// record may show an abandoned attempt of this client.

@@ -123,6 +123,9 @@ func (w *call) next(u float64) (_ *waiter, wait time.Duration, look bool, _ erro
 		if err := of.failed(refreshing, of.refresh()); err != nil {
 			return nil, 0, false, err
 		}
+		if of.failing == refreshing && w.isLate() {
+			break // each of the other keys could take as long
+		}
 		if of.dropped != nil {
 			continue
 		}

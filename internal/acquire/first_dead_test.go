@@ -275,7 +275,9 @@ func TestNonBlockingCallForManyKeysReadsSessionRowRarely(t *testing.T) {
 		most  int       // largest number of these reads
 	}
 	lab.Each(t, map[string]row{
-		"any, answered": {false, lab.Far(10 * time.Millisecond), 100},
+		"any, answered":   {false, lab.Far(10 * time.Millisecond), 100},
+		"any, unanswered": {false, lab.Cut, 4}, // each read takes three seconds, and the call gives up after ten
+		"all, unanswered": {true, lab.Cut, 4},
 	}, func(t *testing.T, w *lab.World, r row) {
 		keys, names := lab.ManyKeys(20), []string(nil)
 		for _, k := range keys {

@@ -135,7 +135,7 @@ func (h *Hold) finish(ended process.Ended) error {
 		h.say().Always("%s: a signal came before the work had ended, so it does not count as done, and is done again", h)
 		done = false
 	}
-	expires := h.seeker.user.Now().Add(h.seeker.wanted.Lease).Local().Format(time.TimeOnly)
+	expires := h.seeker.user.Now().Add(h.seeker.wanted.Lease).Local().Format(time.DateTime)
 	released := h.release(ended, lost, done)
 	switch {
 	case lost == nil && errors.Is(released, leasehold.ErrLost):

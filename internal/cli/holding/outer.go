@@ -100,7 +100,7 @@ func (s *Seeker) heldByOuter(ctx context.Context, key leasehold.Key) bool {
 	if len(outer) == 0 {
 		return false
 	}
-	ctx, cancel := s.Signals.Bind(ctx)
+	ctx, cancel := s.Bind(ctx, s.wanted.Wait)
 	defer cancel()
 	r, err := holders.Get(ctx, s.locks, key)
 	return slices.ContainsFunc(outer, func(h outerKey) bool {

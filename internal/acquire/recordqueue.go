@@ -176,9 +176,12 @@ func (w *waiter) handed(r protocol.Record) (GrantAttempt, bool) {
 
 // isSliver reports whether so little of a hand-over's trusted time is left that the first renewal
 // could come too late. This can be so from the start, for example if MaxSkew is most of the lease.
+// The margin of a hand-over's short lease is short, too. So isSliver also returns true for a call
+// whose margin is longer than the default: its work may need all of it to stop.
 func (w *waiter) isSliver(a GrantAttempt) bool {
-	until := w.want.Timing.Scaled(a.Lease).TrustedFrom(a.Sent)
-	return w.c.Now().Remaining(until) < min(time.Second, w.want.Timing.Trust()/2)
+	full, short := w.want.Timing, w.want.Timing.Scaled(a.Lease)
+	return w.c.Now().Remaining(short.TrustedFrom(a.Sent)) < min(time.Second, full.Trust()/2) ||
+		short.Margin < full.Margin && full.Margin > full.Lease/10
 }
 
 // queueEntry returns the waiter's last entry with its last known index, or nil if the queue had no

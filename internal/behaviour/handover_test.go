@@ -106,7 +106,9 @@ func TestQueueHeadReplacesHandOverThatItCanTrustOnlyBriefly(t *testing.T) {
 	// lower: half of the time for which the head trusts its own grant.
 	skewed := lab.Config()
 	skewed.MaxSkew = 8200 * time.Millisecond // even a new hand-over is then trusted for only 800 ms
-	short := leased(time.Second)             // a grant is trusted for 900 ms, so the limit is 450 ms
+	cautious := lab.Config()
+	cautious.Margin = 3 * time.Second // a hand-over for 10 s would have 1.5 s
+	short := leased(time.Second)      // a grant is trusted for 900 ms, so the limit is 450 ms
 	type row struct {
 		cfg     leasehold.Config
 		silent  time.Duration // how long the waiter's requests are throttled, so that the waiter reads the hand-over late
@@ -117,6 +119,7 @@ func TestQueueHeadReplacesHandOverThatItCanTrustOnlyBriefly(t *testing.T) {
 		"more than half is left":       {lab.Config(), 2 * time.Second, false},
 		"less than half is left":       {lab.Config(), 6 * time.Second, true},
 		"less than a second is left":   {skewed, 0, true},
+		"a margin above the default":   {cautious, 0, true},
 		"short lease, most of it left": {short, 0, false},
 		"short lease, less than half":  {short, 600 * time.Millisecond, true},
 	}, func(t *testing.T, w *lab.World, tc row) {

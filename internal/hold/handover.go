@@ -31,7 +31,8 @@ func (f *freeing) handToHead() (ended bool) {
 		// After a rejected hand-over, f.record is the newer record that the reply has shown,
 		// unless that record is damaged.
 		head := f.record.Waiters[0]
-		if f.h.c.keys.InDoubt.Has(f.h.key, head.Grant, f.h.c.Now().Mono) && f.remove(head) {
+		if f.h.c.keys.InDoubt.Has(f.h.key, head.Grant, f.h.c.Now().Mono) {
+			f.remove(head)
 			continue
 		}
 		if f.grantToHead(head) {
@@ -43,15 +44,15 @@ func (f *freeing) handToHead() (ended bool) {
 
 // remove removes the head from the record's queue, because the call of this client that had joined
 // the queue no longer waits. For example, the join was delayed until after the call had joined again
-// and acquired the key. The result is false if the reply does not show the record.
-func (f *freeing) remove(head protocol.Waiter) bool {
+// and acquired the key.
+func (f *freeing) remove(head protocol.Waiter) {
 	f.sent++
 	reply := f.h.c.Requests.Write(f.r.ctx, f.h.c.Native.Leave(f.h.key, protocol.QueueEntry{Of: head}), attempts.Limit)
-	record, err := f.h.Decode(reply.Item)
-	if err == nil {
+	if record, err := f.h.Decode(reply.Item); err == nil {
 		f.record = record
+	} else {
+		f.record.Waiters = f.record.Waiters[1:] // if the entry is still there, DynamoDB rejects a hand-over to the next
 	}
-	return err == nil
 }
 
 // grantToHead sends the write that hands the key to head, until DynamoDB answers. It returns true

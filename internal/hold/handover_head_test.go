@@ -2,6 +2,7 @@ package hold_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -208,7 +209,7 @@ func TestAcquireAnyJoinsTwoShortestQueues(t *testing.T) {
 // The first request of a waiter to join the queue arrives after the waiter has joined again and has
 // been handed the key. Nobody waits behind that entry.
 func TestReleaseHandsKeyToNoAbandonedEntryOfItsClient(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+	lab.Each(t, map[string]bool{"replies arrive": false, "replies are lost": true}, func(t *testing.T, w *lab.World, lost bool) {
 		other, _, held := w.Holding(lab.Config())
 		c, wire := w.Client(lab.Config())
 		joins := func(c lab.Call) bool { return c.Sets("waiters") }
@@ -221,10 +222,15 @@ func TestReleaseHandsKeyToNoAbandonedEntryOfItsClient(t *testing.T) {
 		next := w.Queue(other, "job")
 		lab.OK(t, lock.Renew(t.Context()))
 		lab.Want(t, "length of the queue", len(lock.Record().Waiting), 2)
-		w.Release(lock)
+		if lost {
+			wire.SetFault(lab.LoseReply)
+		}
+		released := lab.Go(func() error { return lock.Release(w.Ended()) })
 		began := time.Now()
 		lock = <-next
 		lab.WantTook(t, "next holder waited", began, 0, time.Second)
+		lab.Want(t, "release has no answer", errors.Is(<-released, leasehold.ErrUnknownOutcome), lost)
+		wire.SetFault(nil)
 		w.Release(lock)
 	})
 }

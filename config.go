@@ -61,7 +61,7 @@ type Config struct {
 
 	// Margin is the time from when a holder stops trusting its lock until the lease expires. It covers
 	// the drift of two clocks within a lease, and the time that work needs to stop. Default Lease/10
-	// (2 s). It shrinks in proportion for a shorter WithLease and, if it is the default, for a hand-over.
+	// (2 s). For a shorter lease of WithLease or of a hand-over (unless Margin is set) it shrinks, too.
 	Margin time.Duration
 
 	// MaxSkew is the largest error that this machine's wall clock can have; "leasehold doctor"

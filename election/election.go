@@ -100,9 +100,11 @@ func (e *Election) Campaign(ctx context.Context, value string, opts ...leasehold
 	if e.asked.Swap(false) { // without this pause, the client that resigned would be the first to acquire the key again
 		e.paused.Store(int64(durations.Sum(e.env.Now().Mono, decide.LetOthers(e.env.PollMax))))
 	}
-	pause, end := e.env.UntilClosing(ctx)
-	attempts.Wait(pause, durations.Less(time.Duration(e.paused.Load()), e.env.Now().Mono))
-	end()
+	if left := durations.Less(time.Duration(e.paused.Load()), e.env.Now().Mono); left > 0 {
+		pause, end := e.env.UntilClosing(ctx)
+		attempts.Wait(pause, left)
+		end()
+	}
 	switch {
 	case value != "":
 		opts = append(slices.Clip(opts), leasehold.WithData([]byte(value)))

@@ -83,9 +83,10 @@ func (l *Lease) Rearm() {
 // rearm does the work of Rearm. The caller must hold l.mu, and l.cause must be nil.
 func (l *Lease) rearm() {
 	for _, w := range l.warnings {
-		w.given = w.given && l.spare(w) <= 0
+		spare := l.spare(w)
+		w.given = w.given && spare <= 0
 		if !w.given {
-			w.timer.Reset(l.spare(w))
+			w.timer.Reset(spare)
 		}
 	}
 }

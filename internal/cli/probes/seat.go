@@ -85,7 +85,11 @@ func (s *Seat) Handler() http.Handler {
 	})
 	mux.HandleFunc("GET /live", func(w http.ResponseWriter, _ *http.Request) {
 		_, live, _ := s.answers()
-		answer(w, live, map[bool]string{true: "live\n", false: "renewals are overdue\n"}[live])
+		text := "live\n"
+		if !live {
+			text = "renewals are overdue\n"
+		}
+		answer(w, live, text)
 	})
 	return mux
 }

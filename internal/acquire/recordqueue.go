@@ -7,6 +7,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/durations"
+	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -181,7 +182,7 @@ func (w *waiter) handed(r protocol.Record) (GrantAttempt, bool) {
 func (w *waiter) isSliver(a GrantAttempt) bool {
 	full, short := w.want.Timing, w.want.Timing.Scaled(a.Lease)
 	return w.c.Now().Remaining(short.TrustedFrom(a.Sent)) < min(time.Second, full.Trust()/2) ||
-		short.Margin < full.Margin && full.Margin > full.Lease/10
+		short.Margin < full.Margin && full.Margin > lease.Usual(full.Lease, full.Skew).Margin
 }
 
 // queueEntry returns the waiter's last entry with its last known index, or nil if the queue had no
